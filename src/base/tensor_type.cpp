@@ -1,0 +1,51 @@
+#include "base/tensor_type.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace torch_pjrt {
+
+int64_t product(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+Dims row_major_strides(const Dims& dims) {
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(dims[i], 1);
+  }
+  return strides;
+}
+
+std::string to_string(const Dims& dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(dims[i]);
+  }
+  return text + "]";
+}
+
+int64_t TensorType::numel() const { return product(dims); }
+
+std::string TensorType::mlir() const {
+  std::string text = "tensor<";
+  for (const int64_t dim : dims) text += std::to_string(dim) + "x";
+  text += mlir_name(dtype);
+  return text + ">";
+}
+
+std::string TensorType::hlo() const {
+  std::string text(hlo_name(dtype));
+  text += "[";
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) text += ",";
+    text += std::to_string(dims[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace torch_pjrt

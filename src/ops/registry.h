@@ -1,0 +1,60 @@
+// The lowering table: ATen base name -> how it is lowered. The recorder, the operator status page and the tests read it.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ops/lowering.h"
+
+namespace torch_pjrt {
+
+struct OpEntry {
+  // "aten::add": without overload and without the in-place underscore.
+  std::string_view name;
+  Lowering lower = nullptr;
+  // Number arguments (Scalar, float, their lists) whose value shapes the program: they become constants and part of the
+  // program's identity. Every other number is a run-time input, so that a changing value never recompiles. int, int[],
+  // bool, str and dtype arguments are always static.
+  std::vector<std::string_view> static_args = {};
+  // Tensor arguments that ATen's kernel updates although the schema does not say so (running_mean of native_batch_norm).
+  std::vector<std::string_view> mutates = {};
+  // Takes numbers from a generator: the lowering may call ctx.seed() and ctx.offset(). Each call reserves one counter for every
+  // output element; a call that needs more says how many 128-bit counters an element takes.
+  bool random = false;
+  int counters_per_element = 1;
+  // Register our kernel over PyTorch's composite one even where that is CompositeImplicitAutograd. Only right when the
+  // operator is never differentiated (an optimizer step, a mask).
+  bool override_implicit = false;
+};
+
+using OpTable = std::vector<OpEntry>;
+
+// One table for each family; each is defined in src/ops/<family>.cpp.
+const OpTable& elementwise_ops();
+const OpTable& cast_ops();
+const OpTable& reduce_ops();
+const OpTable& scan_ops();
+const OpTable& matmul_ops();
+const OpTable& conv_ops();
+const OpTable& pool_ops();
+const OpTable& norm_ops();
+const OpTable& softmax_ops();
+const OpTable& loss_ops();
+const OpTable& embedding_ops();
+const OpTable& index_ops();
+const OpTable& scatter_ops();
+const OpTable& shape_ops();
+const OpTable& sort_ops();
+const OpTable& factory_ops();
+const OpTable& random_ops();
+const OpTable& foreach_ops();
+const OpTable& optimizer_ops();
+const OpTable& strided_ops();  // xla::strided_read, xla::strided_write
+const OpTable& barrier_ops();  // xla::optimization_barrier
+
+// nullptr when the operator has no lowering. Thread safe.
+const OpEntry* find_op(std::string_view name);
+// All entries, ordered by name.
+const std::vector<const OpEntry*>& all_ops();
+
+}  // namespace torch_pjrt
