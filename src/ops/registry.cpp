@@ -1,0 +1,44 @@
+#include "ops/registry.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace torch_pjrt {
+namespace {
+
+// One line for each family that is written.
+const std::vector<const OpTable& (*)()> kFamilies = {};
+
+std::vector<const OpEntry*> collect() {
+  std::vector<const OpEntry*> entries;
+  for (const auto family : kFamilies) {
+    for (const OpEntry& entry : family()) entries.push_back(&entry);
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  const auto twice = std::adjacent_find(entries.begin(), entries.end(),
+                                        [](const auto* a, const auto* b) { return a->name == b->name; });
+  TP_CHECK(twice == entries.end(), "operator in two lowering tables: ", (*twice)->name);
+  return entries;
+}
+
+}  // namespace
+
+const std::vector<const OpEntry*>& all_ops() {
+  static const std::vector<const OpEntry*> entries = collect();
+  return entries;
+}
+
+const OpEntry* find_op(std::string_view name) {
+  static const auto by_name = [] {
+    std::unordered_map<std::string_view, const OpEntry*> map;
+    for (const OpEntry* entry : all_ops()) map.emplace(entry->name, entry);
+    return map;
+  }();
+  const auto it = by_name.find(name);
+  return it == by_name.end() ? nullptr : it->second;
+}
+
+}  // namespace torch_pjrt
