@@ -15,8 +15,9 @@ DType promote_integers(DType a, DType b) {
   if (is_signed(a) == is_signed(b)) return size_bytes(a) >= size_bytes(b) ? a : b;
   const DType s = is_signed(a) ? a : b;
   const DType u = is_signed(a) ? b : a;
-  TP_USER_CHECK(u == DType::kU8, kInvalidArgument, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
-                hlo_name(a), " and ", hlo_name(b));
+  TP_USER_CHECK(u == DType::kU8, kInvalidArgument,
+                "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", hlo_name(a),
+                " and ", hlo_name(b));
   return s == DType::kS8 ? DType::kS16 : s;
 }
 
@@ -55,6 +56,8 @@ DType promote(DType a, DType b) {
 DType to_floating(DType dtype, DType default_dtype) {
   return is_floating(dtype) || is_complex(dtype) ? dtype : default_dtype;
 }
+
+DType accumulate_dtype(DType dtype) { return is_floating(dtype) && size_bytes(dtype) < 4 ? DType::kF32 : dtype; }
 
 void Promotion::add_tensor(DType dtype) { combine(tensors_, dtype); }
 void Promotion::add_zero_dim(DType dtype) { combine(zero_dims_, dtype); }

@@ -9,9 +9,11 @@ namespace torch_pjrt {
 
 // c10::promoteTypes: the smallest dtype that both convert to.
 DType promote(DType a, DType b);
-// The dtype in which an operator that only makes sense on floats (sqrt, mean, true division) computes: integers and bool
-// become `default_dtype`, torch.get_default_dtype() being float32 unless the output type says otherwise.
+// The dtype in which an operator that only makes sense on floats (sqrt, mean, true division) computes: integers and
+// bool become `default_dtype`, torch.get_default_dtype() being float32 unless the output type says otherwise.
 DType to_floating(DType dtype, DType default_dtype = DType::kF32);
+// The dtype in which sums over elements of `dtype` are kept (at::toOpMathType): float32 for the 8 and 16 bit floats.
+DType accumulate_dtype(DType dtype);
 
 // at::native::ResultTypeState: tensors with dimensions win over 0-dim tensors, those over numbers, within a category
 // (bool < integer < floating < complex).
