@@ -1,0 +1,20 @@
+# One GoogleTest executable over the layers below torch; it needs neither libtorch nor Python.
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(WARNING "C++ tests are skipped: GoogleTest was not found (Debian and Ubuntu: apt-get install libgtest-dev)")
+  return()
+endif()
+foreach(layer base stablehlo pjrt lazy ops exec)
+  file(GLOB layer_tests CONFIGURE_DEPENDS src/${layer}/*_test.cpp)
+  list(APPEND test_sources ${layer_tests})
+endforeach()
+if(NOT test_sources)
+  return()
+endif()
+
+enable_testing()
+add_executable(torch_pjrt_tests ${test_sources})
+target_link_libraries(torch_pjrt_tests PRIVATE ${core_layers} GTest::gtest_main)
+# Where golden files lie, relative to the sources.
+target_compile_definitions(torch_pjrt_tests PRIVATE TORCH_PJRT_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
+add_test(NAME torch_pjrt_tests COMMAND torch_pjrt_tests)
