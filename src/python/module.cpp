@@ -1,0 +1,100 @@
+// torch_xla._XLAC: src/torch/api.h for Python. No logic here; every function releases the GIL.
+#include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "torch/api.h"
+
+namespace torch_pjrt {
+namespace {
+
+namespace py = pybind11;
+
+// Defines a function whose exceptions become PyTorch's Python classes and which runs without the GIL.
+template <typename Function>
+void def(py::module_& m, const char* name, Function&& function) {
+  m.def(name, torch::wrap_pybind_function_no_gil(std::forward<Function>(function)));
+}
+
+void define_devices(py::module_& m) {
+  def(m, "set_plugin", &api::set_plugin);
+  def(m, "is_client_started", &api::is_client_started);
+  def(m, "device_count", &api::device_count);
+  def(m, "platform", &api::platform);
+  def(m, "plugin_description", &api::plugin_description);
+  def(m, "device_descriptions", &api::device_descriptions);
+  def(m, "current_device", &api::current_device);
+  def(m, "set_current_device", &api::set_current_device);
+}
+
+void define_execution(py::module_& m) {
+  def(m, "sync", &api::sync);
+  def(m, "sync_tensors", &api::sync_tensors);
+  def(m, "wait_device_ops", &api::wait_device_ops);
+  def(m, "pending_nodes", &api::pending_nodes);
+  def(m, "set_compile_options", &api::set_compile_options);
+  def(m, "set_compilation_cache", &api::set_compilation_cache);
+}
+
+void define_random(py::module_& m) {
+  def(m, "manual_seed", &api::manual_seed);
+  def(m, "rng_state", [](int device) {
+    const api::RngState state = api::rng_state(device);
+    return std::pair(state.seed, state.offset);
+  });
+  def(m, "set_rng_state",
+      [](int device, uint64_t seed, uint64_t offset) { api::set_rng_state(device, {seed, offset}); });
+}
+
+void define_memory(py::module_& m) {
+  def(m, "bytes_live", &api::bytes_live);
+  def(m, "bytes_peak", &api::bytes_peak);
+  def(m, "reset_peak", &api::reset_peak);
+  def(m, "bytes_limit", &api::bytes_limit);
+}
+
+void define_tensors(py::module_& m) {
+  def(m, "clone_storage", &api::clone_storage);
+  def(m, "optimization_barrier", &api::optimization_barrier);
+  def(m, "optimization_barrier_", &api::optimization_barrier_);
+  // Names that existing programs call although they are private.
+  def(m, "_xla_get_tensor_id", &api::tensor_id);
+  def(m, "_get_xla_tensors_text", &api::tensors_text);
+  def(m, "_get_xla_tensors_hlo", &api::tensors_hlo);
+  def(m, "_get_xla_tensors_dot", &api::tensors_dot);
+}
+
+void define_statistics(py::module_& m) {
+  py::class_<api::ExecutableStatistics>(m, "ExecutableStatistics")
+      .def_readonly("name", &api::ExecutableStatistics::name)
+      .def_readonly("compile_seconds", &api::ExecutableStatistics::compile_seconds)
+      .def_readonly("runs", &api::ExecutableStatistics::runs)
+      .def_readonly("argument_bytes", &api::ExecutableStatistics::argument_bytes)
+      .def_readonly("output_bytes", &api::ExecutableStatistics::output_bytes)
+      .def_readonly("temp_bytes", &api::ExecutableStatistics::temp_bytes)
+      .def_readonly("alias_bytes", &api::ExecutableStatistics::alias_bytes)
+      .def_readonly("num_nodes", &api::ExecutableStatistics::num_nodes);
+  py::class_<api::Timing>(m, "Timing")
+      .def_readonly("total_samples", &api::Timing::total_samples)
+      .def_readonly("accumulator", &api::Timing::accumulator)
+      .def_readonly("is_time", &api::Timing::is_time)
+      .def_readonly("samples", &api::Timing::samples);
+  def(m, "executables", &api::executables);
+  def(m, "counters", &api::counters);
+  def(m, "timings", &api::timings);
+  def(m, "clear_statistics", &api::clear_statistics);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_XLAC, m) {
+  m.doc() = "Bindings of torch-pjrt's C++ API; use the functions of torch_xla instead.";
+  define_devices(m);
+  define_execution(m);
+  define_random(m);
+  define_memory(m);
+  define_tensors(m);
+  define_statistics(m);
+}
+
+}  // namespace torch_pjrt
