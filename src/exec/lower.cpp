@@ -1,0 +1,175 @@
+#include "exec/lower.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "ops/lowering.h"
+#include "ops/registry.h"
+#include "stablehlo/builder.h"
+
+namespace torch_pjrt {
+
+using stablehlo::Builder;
+using stablehlo::Value;
+using stablehlo::Values;
+
+namespace {
+
+// Hands out the elements of a packed scalar vector.
+class PackedScalars {
+ public:
+  PackedScalars(Builder& builder, DType dtype, size_t count) : b_(builder) {
+    if (count > 0) packed_ = b_.parameter({dtype, {static_cast<int64_t>(count)}});
+  }
+  // The next element in node order is number `i`.
+  Value read(size_t i) {
+    const auto index = static_cast<int64_t>(i);
+    return b_.reshape(b_.slice_dim(packed_, 0, index, index + 1), {});
+  }
+
+ private:
+  Builder& b_;
+  Value packed_;
+};
+
+// The dtype may differ from what PyTorch promised (a float32 result of a bfloat16 operator); the dimensions may not.
+void check_results(Builder& b, const lazy::Signature& signature, Values& results) {
+  TP_CHECK(results.size() == signature.outputs.size(), signature.schema->name, ": the lowering gave ", results.size(),
+           " results, expected ", signature.outputs.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]) continue;
+    const TensorType& expected = signature.outputs[i].type;
+    TP_CHECK(results[i].dims() == expected.dims, signature.schema->name, ": result ", i, " is ",
+             results[i].type().hlo(), ", PyTorch says ", expected.hlo());
+    results[i] = b.convert(results[i], expected.dtype);
+  }
+}
+
+// Distinct values among the pending buffers become the program's outputs.
+std::vector<OutputRef> collect_outputs(const Snapshot& snapshot, LoweredModule& module) {
+  std::vector<OutputRef> outputs;
+  std::map<OutputRef, uint32_t> index_of;
+  for (const OutputRef& ref : snapshot.values) {
+    const auto [it, is_new] = index_of.emplace(ref, static_cast<uint32_t>(outputs.size()));
+    if (is_new) {
+      outputs.push_back(ref);
+      module.outputs.push_back(snapshot.nodes[ref.node]->type(ref.index));
+    }
+    module.buffer_outputs.push_back(it->second);
+  }
+  return outputs;
+}
+
+// A donated parameter goes to the output that replaces it in its storage, where the types agree.
+std::vector<stablehlo::ParameterAttributes> match_aliases(const Snapshot& snapshot, LoweredModule& module) {
+  std::vector<stablehlo::ParameterAttributes> attributes(snapshot.parameters.size());
+  module.donated.assign(snapshot.parameters.size(), false);
+  std::unordered_map<const lazy::Node*, size_t> parameter_of;
+  for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
+    if (snapshot.donated[i]) parameter_of.emplace(snapshot.parameters[i], i);
+  }
+  std::vector<bool> is_taken(module.outputs.size());
+  for (size_t i = 0; i < snapshot.buffers.size(); ++i) {
+    // The previous leaf may be gone: only its address is looked at.
+    const auto it = parameter_of.find(snapshot.buffers[i]->previous_leaf());
+    if (it == parameter_of.end()) continue;
+    const uint32_t output = module.buffer_outputs[i];
+    const size_t parameter = it->second;
+    const TensorType& type = snapshot.parameters[parameter]->data()->type();
+    if (is_taken[output] || module.donated[parameter] || type != module.outputs[output]) continue;
+    attributes[parameter].aliasing_output = output;
+    module.donated[parameter] = true;
+    is_taken[output] = true;
+    ++module.num_aliased;
+  }
+  return attributes;
+}
+
+class GraphLowering {
+ public:
+  GraphLowering(const Snapshot& snapshot, LoweredModule& module)
+      : snapshot_(snapshot), module_(module), outputs_(collect_outputs(snapshot, module)) {
+    const auto attributes = match_aliases(snapshot, module);
+    for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
+      parameters_.push_back(b_.parameter(snapshot.parameters[i]->data()->type(), attributes[i]));
+    }
+    integers_.emplace(b_, DType::kS64, snapshot.integers.size());
+    reals_.emplace(b_, DType::kF64, snapshot.reals.size());
+  }
+
+  std::string run() {
+    results_.resize(snapshot_.nodes.size());
+    for (size_t i = 0; i < snapshot_.nodes.size(); ++i) results_[i] = lower_node(*snapshot_.nodes[i]);
+    Values outputs;
+    for (const OutputRef& ref : outputs_) outputs.push_back(result(ref.node, ref.index));
+    return b_.finish(outputs);
+  }
+
+ private:
+  Value result(uint32_t position, uint32_t index) const {
+    if ((position & kParameterBit) != 0) return parameters_[position & ~kParameterBit];
+    const Value value = results_[position].at(index);
+    TP_CHECK(value, snapshot_.nodes[position]->signature().schema->name, ": result ", index, " is undefined but used");
+    return value;
+  }
+
+  Values lower_node(const lazy::Node& node) {
+    const lazy::Signature& signature = node.signature();
+    Values operands;
+    for (const lazy::Value& operand : node.operands()) {
+      operands.push_back(result(operand.node()->position, operand.index()));
+    }
+    // Each slot is the next of its kind in node order.
+    std::vector<size_t> places;
+    for (const bool is_int : signature.slot_is_int) places.push_back(is_int ? next_integer_++ : next_real_++);
+    std::vector<Value> read(places.size());
+    const auto scalar = [&](uint32_t slot) {
+      if (!read.at(slot)) {
+        read[slot] = signature.slot_is_int[slot] ? integers_->read(places[slot]) : reals_->read(places[slot]);
+      }
+      return read[slot];
+    };
+    LoweringContext context(b_, signature, std::move(operands), scalar);
+    Values results = signature.entry->lower(context);
+    check_results(b_, signature, results);
+    return results;
+  }
+
+  const Snapshot& snapshot_;
+  LoweredModule& module_;
+  Builder b_;
+  std::vector<OutputRef> outputs_;
+  Values parameters_;
+  std::optional<PackedScalars> integers_, reals_;
+  size_t next_integer_ = 0;
+  size_t next_real_ = 0;
+  std::vector<Values> results_;
+};
+
+}  // namespace
+
+LoweredModule lower(const Snapshot& snapshot) {
+  LoweredModule module;
+  module.text = GraphLowering(snapshot, module).run();
+  return module;
+}
+
+std::vector<TrialOutput> try_lowering(const lazy::Signature& signature, bool has_outputs) {
+  Builder b;
+  Values operands;
+  for (const TensorType& type : signature.operands) operands.push_back(b.parameter(type));
+  const auto scalar = [&](uint32_t slot) {
+    return b.parameter({signature.slot_is_int.at(slot) ? DType::kS64 : DType::kF64, {}});
+  };
+  LoweringContext context(b, signature, std::move(operands), scalar, has_outputs);
+  Values results = signature.entry->lower(context);
+  if (has_outputs) check_results(b, signature, results);
+  std::vector<TrialOutput> outputs;
+  for (const Value& value : results) {
+    outputs.push_back(value ? TrialOutput{true, value.type()} : TrialOutput{false, {}});
+  }
+  return outputs;
+}
+
+}  // namespace torch_pjrt

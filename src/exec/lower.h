@@ -1,0 +1,34 @@
+// From a snapshot of the recorded graph to the text of one StableHLO module.
+//
+// Parameters of @main: the leaves in the snapshot's order, then all integer scalars as one tensor<nxi64>, then all real
+// scalars as one tensor<nxf64> (each only when there are any).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/snapshot.h"
+
+namespace torch_pjrt {
+
+struct LoweredModule {
+  std::string text;
+  std::vector<TensorType> outputs;
+  // For each of Snapshot::buffers, the output that holds its value.
+  std::vector<uint32_t> buffer_outputs;
+  // Parameters whose buffer an output may reuse.
+  std::vector<bool> donated;
+  size_t num_aliased = 0;
+};
+
+LoweredModule lower(const Snapshot& snapshot);
+
+// Runs one lowering on typed parameters and returns the result types: finds arguments that a lowering declines, and shapes where
+// PyTorch has no meta kernel.
+struct TrialOutput {
+  bool is_defined = true;
+  TensorType type;
+};
+std::vector<TrialOutput> try_lowering(const lazy::Signature& signature, bool has_outputs);
+
+}  // namespace torch_pjrt

@@ -1,0 +1,61 @@
+// The pending graph of one device: all nodes that are recorded and not yet run, in recording order, and the buffers whose
+// value is one of them. Because a node lives only as long as a buffer or another node needs it, the list holds exactly what
+// the next cut has to compute, already in topological order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lazy/node.h"
+
+namespace torch_pjrt::lazy {
+
+class Buffer;
+
+class Graph {
+ public:
+  explicit Graph(int device) : device_(device) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // Graph of a device ordinal; alive for the process. Caller holds the lock, as for every function here.
+  static Graph& get(int device);
+  // All graphs that were asked for so far.
+  static std::vector<Graph*> all();
+
+  int device() const { return device_; }
+
+  // Appends a node; `operands` are moved from. All operands belong to this graph.
+  Node* record(const Signature& signature, std::span<Value> operands, std::span<const uint64_t> slots);
+  // A leaf; not in the pending list.
+  Value leaf(Ref<DeviceData> data);
+
+  size_t num_pending() const { return num_pending_; }
+  uint64_t num_recorded() const { return num_recorded_; }
+  const Node* first() const { return first_; }
+  static const Node* next(const Node* node) { return node->next_; }
+  Node* last() const { return last_; }
+
+  Buffer* first_buffer() const { return first_buffer_; }
+
+  // A fresh mark for Node::pass.
+  uint64_t next_pass() { return ++pass_; }
+
+ private:
+  friend class Buffer;
+  friend class Value;
+  static void release(Node* node);
+  void unlink(Node* node);
+
+  int device_;
+  Node* first_ = nullptr;
+  Node* last_ = nullptr;
+  Buffer* first_buffer_ = nullptr;
+  Buffer* last_buffer_ = nullptr;
+  size_t num_pending_ = 0;
+  uint64_t num_recorded_ = 0;
+  uint64_t pass_ = 0;
+};
+
+}  // namespace torch_pjrt::lazy
