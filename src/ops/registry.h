@@ -18,6 +18,9 @@ struct OpEntry {
   std::vector<std::string_view> static_args = {};
   // Tensor arguments that ATen's kernel updates although the schema does not say so (running_mean of native_batch_norm).
   std::vector<std::string_view> mutates = {};
+  // Tensor arguments whose contents are not read, only their type (self of fill_, zero_, uniform_): they become no operand, and
+  // for the lowering they are not there; use ctx.output().
+  std::vector<std::string_view> unread = {};
   // Takes numbers from a generator: the lowering may call ctx.seed() and ctx.offset(). Each call reserves one counter for every
   // output element; a call that needs more says how many 128-bit counters an element takes.
   bool random = false;
@@ -50,7 +53,7 @@ const OpTable& random_ops();
 const OpTable& foreach_ops();
 const OpTable& optimizer_ops();
 const OpTable& strided_ops();  // xla::strided_read, xla::strided_write
-const OpTable& barrier_ops();  // xla::optimization_barrier
+const OpTable& structural_ops();  // xla::transpose, xla::zeros, xla::optimization_barrier, ...
 
 // nullptr when the operator has no lowering. Thread safe.
 const OpEntry* find_op(std::string_view name);
