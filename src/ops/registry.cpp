@@ -10,7 +10,9 @@ namespace torch_pjrt {
 namespace {
 
 // One line for each family that is written.
-const std::vector<const OpTable& (*)()> kFamilies = {};
+const std::vector<const OpTable& (*)()> kFamilies = {
+    strided_ops,
+};
 
 std::vector<const OpEntry*> collect() {
   std::vector<const OpEntry*> entries;
