@@ -1,0 +1,303 @@
+// Elementwise operators of two operands, with PyTorch's type promotion.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "ops/elementwise.h"
+
+namespace torch_pjrt {
+namespace {
+
+using stablehlo::Comparison;
+using stablehlo::Value;
+using stablehlo::Values;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// c10::div_floor_floating: the quotient from fmod, so that it is consistent with the remainder.
+Expr floor_divide_floating(const Expr& x, const Expr& y) {
+  const Expr mod = fmod(x, y);
+  const Expr exact = (x - mod) / y;
+  const Expr wrong_side = (mod != 0.0) & ((y < 0.0) ^ (mod < 0.0));
+  const Expr quotient = select(wrong_side, exact - 1.0, exact);
+  const Expr floored = floor(quotient);
+  const Expr nearest = select(quotient - floored > 0.5, floored + 1.0, floored);
+  const Expr result = select(quotient != 0.0, nearest, copysign(quotient.like(0.0), x / y));
+  return select(y == y.like(0.0), x / y, result);
+}
+
+Expr floor_divide(const Expr& x, const Expr& y) {
+  if (is_floating(x.dtype())) return floor_divide_floating(x, y);
+  const Expr quotient = x / y;
+  if (!is_signed(x.dtype())) return quotient;
+  const Expr inexact = quotient * y != x;
+  return select(inexact & ((x < 0.0) ^ (y < 0.0)), quotient - 1.0, quotient);
+}
+
+Expr truncated_divide(const Expr& x, const Expr& y) { return truncate(x / y); }
+
+// Python's %: the sign of the divisor.
+Expr remainder(const Expr& x, const Expr& y) {
+  const Expr mod = fmod(x, y);
+  if (!is_signed(x.dtype())) return mod;
+  return select((mod != 0.0) & ((y < 0.0) ^ (mod < 0.0)), mod + y, mod);
+}
+
+Expr maximum_number(const Expr& x, const Expr& y) {
+  if (!is_floating(x.dtype())) return maximum(x, y);
+  return select(is_nan(x), y, select(is_nan(y), x, maximum(x, y)));
+}
+
+Expr minimum_number(const Expr& x, const Expr& y) {
+  if (!is_floating(x.dtype())) return minimum(x, y);
+  return select(is_nan(x), y, select(is_nan(y), x, minimum(x, y)));
+}
+
+// sqrt(x^2 + y^2) without overflow or underflow in between.
+Expr hypot(const Expr& x, const Expr& y) {
+  const Expr a = abs(x);
+  const Expr b = abs(y);
+  const Expr larger = maximum(a, b);
+  const Expr ratio = minimum(a, b) / larger;
+  const Expr length = larger * sqrt(1.0 + ratio * ratio);
+  const Expr any_infinite = (a == kInfinity) | (b == kInfinity);
+  return select(any_infinite, kInfinity, select(larger == 0.0, 0.0, length));
+}
+
+// ATen's kernel adds the smaller exponential to the larger; equal infinities stay.
+Expr log_add_exp(const Expr& x, const Expr& y, double base) {
+  const double scale = std::log(base);
+  const Expr larger = maximum(x, y);
+  const Expr distance = abs(x - y);
+  const Expr sum = larger + log1p(exp(distance * -scale)) / scale;
+  return select((x == y) & (abs(x) == kInfinity), x, sum);
+}
+
+Expr xlogy_with(const Expr& x, const Expr& y, const Expr& log_y) {
+  return select(is_nan(y), y, select(x == 0.0, 0.0, x * log_y));
+}
+
+Expr heaviside(const Expr& x, const Expr& values) {
+  const Expr one = x.dtype() == DType::kPred ? x : select(x > 0.0, 1.0, x.like(0.0));
+  return select(x == x.like(0.0), values, one);
+}
+
+// Shifting by a negative number or by the width or more gives 0 (or -1), as ATen defines.
+Expr shift(const Expr& x, const Expr& y, std::string_view mnemonic, double beyond) {
+  const double bits = static_cast<double>(size_bytes(x.dtype())) * 8.0;
+  const Expr in_range = (y >= 0.0) & (y < bits);
+  const Expr shifted = x.binary(mnemonic, select(in_range, y, beyond));
+  return mnemonic == "stablehlo.shift_left" ? select(in_range, shifted, 0.0) : shifted;
+}
+
+Expr shift_left(const Expr& x, const Expr& y) {
+  if (is_floating(x.dtype())) return x * power(y.like(2.0), y);
+  return shift(x, y, "stablehlo.shift_left", 0.0);
+}
+
+Expr shift_right(const Expr& x, const Expr& y) {
+  if (is_floating(x.dtype())) return x / power(y.like(2.0), y);
+  const double last = static_cast<double>(size_bytes(x.dtype())) * 8.0 - 1.0;
+  if (is_signed(x.dtype())) return shift(x, y, "stablehlo.shift_right_arithmetic", last);
+  const double bits = last + 1.0;
+  const Expr in_range = y < bits;
+  return select(in_range, x.binary("stablehlo.shift_right_logical", select(in_range, y, 0.0)), 0.0);
+}
+
+// The next number after x towards y; steps are taken on the bits, which order floats of one sign.
+Expr next_after(const Expr& x, const Expr& y) {
+  stablehlo::Builder& b = x.builder();
+  const DType dtype = x.dtype();
+  const DType bits_dtype = dtype == DType::kF64 ? DType::kS64 : dtype == DType::kF32 ? DType::kS32 : DType::kS16;
+  const auto [from, to] = b.broadcast_pair(x.value(), y.value());
+  const Expr start(b, from);
+  const Expr goal(b, to);
+  const Expr bits(b, b.bitcast_convert(from, bits_dtype));
+  const Expr away_from_zero = (start > 0.0) ^ (goal < start);
+  const Expr stepped_bits = select(away_from_zero, bits + 1.0, bits - 1.0);
+  const Expr stepped(b, b.bitcast_convert(stepped_bits, dtype));
+  const Expr smallest(b, b.bitcast_convert(b.splat(int64_t{1}, {bits_dtype, start.dims()}), dtype));
+  const Expr result = select(start == 0.0, select(goal > 0.0, smallest, -smallest), stepped);
+  return select(is_nan(start) | is_nan(goal), start + goal, select(start == goal, goal, result));
+}
+
+// Euclid's algorithm on all elements at once.
+Expr gcd(const Expr& x, const Expr& y) {
+  stablehlo::Builder& b = x.builder();
+  const auto [m, n] = b.broadcast_pair(x.value(), y.value());
+  const auto magnitude = [&](Value v) { return is_signed(v.dtype()) ? b.abs(v) : v; };
+  const Values result = b.while_loop(
+      {magnitude(m), magnitude(n)},
+      [&](const Values& state) {
+        const Expr rest(b, state[1]);
+        Dims dims(static_cast<size_t>(rest.value().rank()));
+        for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
+        return Values{b.reduce(stablehlo::Reduction::kOr, rest != 0.0, dims)};
+      },
+      [&](const Values& state) {
+        const Expr a(b, state[0]);
+        const Expr rest(b, state[1]);
+        const Expr done = rest == 0.0;
+        const Expr mod = fmod(a, select(done, 1.0, rest));
+        return Values{select(done, a, rest), select(done, 0.0, mod)};
+      });
+  return {b, magnitude(result[0])};
+}
+
+Expr lcm(const Expr& x, const Expr& y) {
+  const Expr divisor = gcd(x, y);
+  const Expr product = x / select(divisor == 0.0, 1.0, divisor) * y;
+  const Expr positive = is_signed(x.dtype()) ? abs(product) : product;
+  return select(divisor == 0.0, 0.0, positive);
+}
+
+Expr as_logical(const Expr& x) { return x != x.like(0.0); }
+
+const std::vector<BinaryOp> kBinary = {
+    {"aten::mul", Rule::kArithmetic, multiply_any},
+    {"aten::floor_divide", Rule::kWide, floor_divide},
+    {"aten::remainder", Rule::kWide, remainder},
+    {"aten::fmod", Rule::kWide, fmod},
+    {"aten::atan2", Rule::kFloating, atan2},
+    {"aten::copysign", Rule::kFloating, copysign},
+    {"aten::hypot", Rule::kWide, hypot},
+    {"aten::nextafter", Rule::kSame, next_after},
+    {"aten::logaddexp", Rule::kWide, [](const Expr& x, const Expr& y) { return log_add_exp(x, y, std::numbers::e); }},
+    {"aten::logaddexp2", Rule::kWide, [](const Expr& x, const Expr& y) { return log_add_exp(x, y, 2.0); }},
+    {"aten::xlogy", Rule::kFloating, [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log(y)); }},
+    {"aten::special_xlog1py", Rule::kFloating,
+     [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log1p(y)); }},
+    {"aten::special_zeta", Rule::kFloating, [](const Expr& x, const Expr& y) { return x.binary("chlo.zeta", y); }},
+    {"aten::heaviside", Rule::kSame, heaviside, "self", "values"},
+    {"aten::maximum", Rule::kSame, [](const Expr& x, const Expr& y) { return maximum(x, y); }},
+    {"aten::minimum", Rule::kSame, [](const Expr& x, const Expr& y) { return minimum(x, y); }},
+    {"aten::fmax", Rule::kSame, maximum_number},
+    {"aten::fmin", Rule::kSame, minimum_number},
+    {"aten::gcd", Rule::kSame, gcd},
+    {"aten::lcm", Rule::kSame, lcm},
+    {"aten::bitwise_and", Rule::kSame, [](const Expr& x, const Expr& y) { return x & y; }},
+    {"aten::bitwise_or", Rule::kSame, [](const Expr& x, const Expr& y) { return x | y; }},
+    {"aten::bitwise_xor", Rule::kSame, [](const Expr& x, const Expr& y) { return x ^ y; }},
+    {"aten::bitwise_left_shift", Rule::kSame, shift_left},
+    {"aten::bitwise_right_shift", Rule::kSame, shift_right},
+    {"aten::__lshift__", Rule::kSame, shift_left},
+    {"aten::__rshift__", Rule::kSame, shift_right},
+    {"aten::__ilshift__", Rule::kSame, shift_left},
+    {"aten::__irshift__", Rule::kSame, shift_right},
+    {"aten::eq", Rule::kSame, [](const Expr& x, const Expr& y) { return x == y; }},
+    {"aten::ne", Rule::kSame, [](const Expr& x, const Expr& y) { return x != y; }},
+    {"aten::lt", Rule::kSame, [](const Expr& x, const Expr& y) { return x < y; }},
+    {"aten::le", Rule::kSame, [](const Expr& x, const Expr& y) { return x <= y; }},
+    {"aten::gt", Rule::kSame, [](const Expr& x, const Expr& y) { return x > y; }},
+    {"aten::ge", Rule::kSame, [](const Expr& x, const Expr& y) { return x >= y; }},
+    {"aten::complex", Rule::kSame, complex, "real", "imag"},
+    {"aten::polar", Rule::kSame, [](const Expr& x, const Expr& y) { return complex(x * cos(y), x * sin(y)); }, "abs",
+     "angle"},
+};
+
+Values lower_binary(LoweringContext& ctx) {
+  const BinaryOp& op = binary_function(ctx.name());
+  const DType result_type = ctx.result_type({op.lhs, op.rhs});
+  const ElementwiseTypes types = elementwise_types(op.rule, result_type, default_floating(ctx),
+                                                   is_mixed(ctx, {op.lhs, op.rhs}, result_type));
+  const Expr x(ctx.b, ctx.operand(op.lhs, types.compute));
+  const Expr y(ctx.b, ctx.operand(op.rhs, types.compute));
+  return {finish(op.function(x, y), types)};
+}
+
+// add, sub and rsub: `alpha` scales the subtrahend or the second summand.
+Values lower_add(LoweringContext& ctx) {
+  const DType dtype = ctx.result_type({"self", "other"});
+  const bool scaled = ctx.has("alpha") && ctx.static_number("alpha") != 1.0;
+  const bool mixed = scaled || is_mixed(ctx, {"self", "other"}, dtype);
+  const ElementwiseTypes types = elementwise_types(Rule::kArithmetic, dtype, dtype, mixed);
+  Expr x(ctx.b, ctx.operand("self", types.compute));
+  Expr y(ctx.b, ctx.operand("other", types.compute));
+  const bool reversed = ctx.name() == "aten::rsub";
+  if (scaled) {
+    Expr& addend = reversed ? x : y;
+    addend = multiply_any(addend, Expr(ctx.b, ctx.operand("alpha", types.compute)));
+  }
+  if (ctx.name() == "aten::add") return {finish(add_any(x, y), types)};
+  return {finish(reversed ? y - x : x - y, types)};
+}
+
+Values lower_div(LoweringContext& ctx) {
+  const std::string mode = ctx.string("rounding_mode");
+  const DType dtype = ctx.result_type({"self", "other"});
+  const Rule rule = mode.empty() ? Rule::kFloating : Rule::kWide;
+  const ElementwiseTypes types = elementwise_types(rule, dtype, default_floating(ctx));
+  const Expr x(ctx.b, ctx.operand("self", types.compute));
+  const Expr y(ctx.b, ctx.operand("other", types.compute));
+  if (mode.empty()) return {finish(x / y, types)};
+  return {finish(mode == "floor" ? floor_divide(x, y) : truncated_divide(x, y), types)};
+}
+
+Values lower_logical(LoweringContext& ctx) {
+  const auto read = [&](std::string_view name) {
+    return as_logical(Expr(ctx.b, ctx.tensor(name)));
+  };
+  const Expr x = read("self");
+  const Expr y = read("other");
+  if (ctx.name() == "aten::logical_and") return {x & y};
+  return {ctx.name() == "aten::logical_or" ? x | y : x ^ y};
+}
+
+Values lower_pow(LoweringContext& ctx) {
+  const DType dtype = ctx.result_type({"self", "exponent"});
+  if (dtype == DType::kPred) ctx.decline("bool base and exponent");
+  const ElementwiseTypes types = elementwise_types(Rule::kWide, dtype, dtype);
+  const Expr x(ctx.b, ctx.operand("self", types.compute));
+  if (const auto exponent = ctx.static_number("exponent")) return {finish(power_static(x, *exponent), types)};
+  return {finish(power_dynamic(x, Expr(ctx.b, ctx.operand("exponent", types.compute))), types)};
+}
+
+}  // namespace
+
+Expr add_any(const Expr& x, const Expr& y) { return x.dtype() == DType::kPred ? x | y : x + y; }
+Expr multiply_any(const Expr& x, const Expr& y) { return x.dtype() == DType::kPred ? x & y : x * y; }
+
+Expr power_static(const Expr& x, double exponent) {
+  if (exponent == 0.0) return x.like(1.0);
+  if (exponent == 1.0) return x;
+  if (exponent == 2.0) return x * x;
+  if (exponent == 3.0) return x * x * x;
+  if (is_floating(x.dtype()) || is_complex(x.dtype())) {
+    if (exponent == 0.5) return sqrt(x);
+    if (exponent == -0.5) return x.like(1.0) / sqrt(x);
+    if (exponent == -1.0) return x.like(1.0) / x;
+    if (exponent == -2.0) return x.like(1.0) / (x * x);
+  }
+  return power_dynamic(x, x.like(exponent));
+}
+
+Expr power_dynamic(const Expr& x, const Expr& exponent) {
+  if (is_floating(x.dtype()) || is_complex(x.dtype())) return power(x, exponent);
+  if (!is_signed(x.dtype())) return power(x, exponent);
+  const Expr positive = power(x, maximum(exponent, 0.0));
+  const Expr is_odd = (exponent & exponent.like(1.0)) != 0.0;
+  const Expr of_minus_one = select(is_odd, -1.0, exponent.like(1.0));
+  const Expr negative = select(x == 1.0, 1.0, select(x == -1.0, of_minus_one, 0.0));
+  return select(exponent < 0.0, negative, positive);
+}
+
+const std::vector<BinaryOp>& binary_functions() { return kBinary; }
+
+const OpTable& binary_ops() {
+  static const OpTable table = [] {
+    OpTable entries;
+    for (const BinaryOp& op : binary_functions()) entries.push_back({op.name, lower_binary});
+    for (const std::string_view name : {"aten::add", "aten::sub", "aten::rsub"}) {
+      entries.push_back({name, lower_add, {"alpha"}});
+    }
+    for (const std::string_view name : {"aten::logical_and", "aten::logical_or", "aten::logical_xor"}) {
+      entries.push_back({name, lower_logical});
+    }
+    entries.push_back({"aten::div", lower_div});
+    entries.push_back({"aten::pow", lower_pow, {"exponent"}});
+    return entries;
+  }();
+  return table;
+}
+
+}  // namespace torch_pjrt
