@@ -153,53 +153,11 @@ Expr lcm(const Expr& x, const Expr& y) {
 
 Expr as_logical(const Expr& x) { return x != x.like(0.0); }
 
-const std::vector<BinaryOp> kBinary = {
-    {"aten::mul", Rule::kArithmetic, multiply_any},
-    {"aten::floor_divide", Rule::kWide, floor_divide},
-    {"aten::remainder", Rule::kWide, remainder},
-    {"aten::fmod", Rule::kWide, fmod},
-    {"aten::atan2", Rule::kFloating, atan2},
-    {"aten::copysign", Rule::kFloating, copysign},
-    {"aten::hypot", Rule::kWide, hypot},
-    {"aten::nextafter", Rule::kSame, next_after},
-    {"aten::logaddexp", Rule::kWide, [](const Expr& x, const Expr& y) { return log_add_exp(x, y, std::numbers::e); }},
-    {"aten::logaddexp2", Rule::kWide, [](const Expr& x, const Expr& y) { return log_add_exp(x, y, 2.0); }},
-    {"aten::xlogy", Rule::kFloating, [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log(y)); }},
-    {"aten::special_xlog1py", Rule::kFloating,
-     [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log1p(y)); }},
-    {"aten::special_zeta", Rule::kFloating, [](const Expr& x, const Expr& y) { return x.binary("chlo.zeta", y); }},
-    {"aten::heaviside", Rule::kSame, heaviside, "self", "values"},
-    {"aten::maximum", Rule::kSame, [](const Expr& x, const Expr& y) { return maximum(x, y); }},
-    {"aten::minimum", Rule::kSame, [](const Expr& x, const Expr& y) { return minimum(x, y); }},
-    {"aten::fmax", Rule::kSame, maximum_number},
-    {"aten::fmin", Rule::kSame, minimum_number},
-    {"aten::gcd", Rule::kSame, gcd},
-    {"aten::lcm", Rule::kSame, lcm},
-    {"aten::bitwise_and", Rule::kSame, [](const Expr& x, const Expr& y) { return x & y; }},
-    {"aten::bitwise_or", Rule::kSame, [](const Expr& x, const Expr& y) { return x | y; }},
-    {"aten::bitwise_xor", Rule::kSame, [](const Expr& x, const Expr& y) { return x ^ y; }},
-    {"aten::bitwise_left_shift", Rule::kSame, shift_left},
-    {"aten::bitwise_right_shift", Rule::kSame, shift_right},
-    {"aten::__lshift__", Rule::kSame, shift_left},
-    {"aten::__rshift__", Rule::kSame, shift_right},
-    {"aten::__ilshift__", Rule::kSame, shift_left},
-    {"aten::__irshift__", Rule::kSame, shift_right},
-    {"aten::eq", Rule::kSame, [](const Expr& x, const Expr& y) { return x == y; }},
-    {"aten::ne", Rule::kSame, [](const Expr& x, const Expr& y) { return x != y; }},
-    {"aten::lt", Rule::kSame, [](const Expr& x, const Expr& y) { return x < y; }},
-    {"aten::le", Rule::kSame, [](const Expr& x, const Expr& y) { return x <= y; }},
-    {"aten::gt", Rule::kSame, [](const Expr& x, const Expr& y) { return x > y; }},
-    {"aten::ge", Rule::kSame, [](const Expr& x, const Expr& y) { return x >= y; }},
-    {"aten::complex", Rule::kSame, complex, "real", "imag"},
-    {"aten::polar", Rule::kSame, [](const Expr& x, const Expr& y) { return complex(x * cos(y), x * sin(y)); }, "abs",
-     "angle"},
-};
-
 Values lower_binary(LoweringContext& ctx) {
   const BinaryOp& op = binary_function(ctx.name());
   const DType result_type = ctx.result_type({op.lhs, op.rhs});
-  const ElementwiseTypes types = elementwise_types(op.rule, result_type, default_floating(ctx),
-                                                   is_mixed(ctx, {op.lhs, op.rhs}, result_type));
+  const ElementwiseTypes types =
+      elementwise_types(op.rule, result_type, default_floating(ctx), is_mixed(ctx, {op.lhs, op.rhs}, result_type));
   const Expr x(ctx.b, ctx.operand(op.lhs, types.compute));
   const Expr y(ctx.b, ctx.operand(op.rhs, types.compute));
   return {finish(op.function(x, y), types)};
@@ -225,8 +183,9 @@ Values lower_add(LoweringContext& ctx) {
 Values lower_div(LoweringContext& ctx) {
   const std::string mode = ctx.string("rounding_mode");
   const DType dtype = ctx.result_type({"self", "other"});
-  const Rule rule = mode.empty() ? Rule::kFloating : Rule::kWide;
-  const ElementwiseTypes types = elementwise_types(rule, dtype, default_floating(ctx));
+  const DType floating = mode.empty() ? to_floating(dtype, default_floating(ctx)) : dtype;
+  const bool in_dtype = mode.empty() && !is_mixed(ctx, {"self", "other"}, floating);
+  const ElementwiseTypes types = {in_dtype ? floating : wide(floating), floating};
   const Expr x(ctx.b, ctx.operand("self", types.compute));
   const Expr y(ctx.b, ctx.operand("other", types.compute));
   if (mode.empty()) return {finish(x / y, types)};
@@ -234,9 +193,7 @@ Values lower_div(LoweringContext& ctx) {
 }
 
 Values lower_logical(LoweringContext& ctx) {
-  const auto read = [&](std::string_view name) {
-    return as_logical(Expr(ctx.b, ctx.tensor(name)));
-  };
+  const auto read = [&](std::string_view name) { return as_logical(Expr(ctx.b, ctx.tensor(name))); };
   const Expr x = read("self");
   const Expr y = read("other");
   if (ctx.name() == "aten::logical_and") return {x & y};
@@ -281,7 +238,50 @@ Expr power_dynamic(const Expr& x, const Expr& exponent) {
   return select(exponent < 0.0, negative, positive);
 }
 
-const std::vector<BinaryOp>& binary_functions() { return kBinary; }
+const std::vector<BinaryOp>& binary_functions() {
+  static const std::vector<BinaryOp> rows = {
+      {"aten::mul", Rule::kArithmetic, multiply_any},
+      {"aten::floor_divide", Rule::kWide, floor_divide},
+      {"aten::remainder", Rule::kWide, remainder},
+      {"aten::fmod", Rule::kWide, fmod},
+      {"aten::atan2", Rule::kFloating, atan2},
+      {"aten::copysign", Rule::kFloating, copysign},
+      {"aten::hypot", Rule::kWide, hypot},
+      {"aten::nextafter", Rule::kSame, next_after},
+      {"aten::logaddexp", Rule::kWide, [](const Expr& x, const Expr& y) { return log_add_exp(x, y, std::numbers::e); }},
+      {"aten::logaddexp2", Rule::kWide, [](const Expr& x, const Expr& y) { return log_add_exp(x, y, 2.0); }},
+      {"aten::xlogy", Rule::kFloating, [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log(y)); }},
+      {"aten::special_xlog1py", Rule::kFloating,
+       [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log1p(y)); }},
+      {"aten::special_zeta", Rule::kFloating, [](const Expr& x, const Expr& y) { return x.binary("chlo.zeta", y); }},
+      {"aten::heaviside", Rule::kSame, heaviside, "self", "values"},
+      {"aten::maximum", Rule::kSame, [](const Expr& x, const Expr& y) { return maximum(x, y); }},
+      {"aten::minimum", Rule::kSame, [](const Expr& x, const Expr& y) { return minimum(x, y); }},
+      {"aten::fmax", Rule::kSame, maximum_number},
+      {"aten::fmin", Rule::kSame, minimum_number},
+      {"aten::gcd", Rule::kSame, gcd},
+      {"aten::lcm", Rule::kSame, lcm},
+      {"aten::bitwise_and", Rule::kSame, [](const Expr& x, const Expr& y) { return x & y; }},
+      {"aten::bitwise_or", Rule::kSame, [](const Expr& x, const Expr& y) { return x | y; }},
+      {"aten::bitwise_xor", Rule::kSame, [](const Expr& x, const Expr& y) { return x ^ y; }},
+      {"aten::bitwise_left_shift", Rule::kSame, shift_left},
+      {"aten::bitwise_right_shift", Rule::kSame, shift_right},
+      {"aten::__lshift__", Rule::kSame, shift_left},
+      {"aten::__rshift__", Rule::kSame, shift_right},
+      {"aten::__ilshift__", Rule::kSame, shift_left},
+      {"aten::__irshift__", Rule::kSame, shift_right},
+      {"aten::eq", Rule::kSame, [](const Expr& x, const Expr& y) { return x == y; }},
+      {"aten::ne", Rule::kSame, [](const Expr& x, const Expr& y) { return x != y; }},
+      {"aten::lt", Rule::kSame, [](const Expr& x, const Expr& y) { return x < y; }},
+      {"aten::le", Rule::kSame, [](const Expr& x, const Expr& y) { return x <= y; }},
+      {"aten::gt", Rule::kSame, [](const Expr& x, const Expr& y) { return x > y; }},
+      {"aten::ge", Rule::kSame, [](const Expr& x, const Expr& y) { return x >= y; }},
+      {"aten::complex", Rule::kSame, complex, "real", "imag"},
+      {"aten::polar", Rule::kSame, [](const Expr& x, const Expr& y) { return complex(x * cos(y), x * sin(y)); }, "abs",
+       "angle"},
+  };
+  return rows;
+}
 
 const OpTable& binary_ops() {
   static const OpTable table = [] {

@@ -1,5 +1,5 @@
-// Plain elementwise operators as functions on values with a dtype rule. The operators themselves, their `_foreach_` forms
-// and the fused optimizers share them.
+// Plain elementwise operators as functions on values with a dtype rule. The operators themselves, their `_foreach_`
+// forms and the fused optimizers share them.
 #pragma once
 
 #include <initializer_list>

@@ -10,13 +10,16 @@ namespace torch_pjrt {
 namespace {
 
 // One line for each family that is written.
-const std::vector<const OpTable& (*)()> kFamilies = {
-    strided_ops,
-};
+const std::vector<const OpTable& (*)()>& families() {
+  static const std::vector<const OpTable& (*)()> functions = {
+      strided_ops, unary_ops, binary_ops, ternary_ops, activation_ops, activation_backward_ops,
+  };
+  return functions;
+}
 
 std::vector<const OpEntry*> collect() {
   std::vector<const OpEntry*> entries;
-  for (const auto family : kFamilies) {
+  for (const auto family : families()) {
     for (const OpEntry& entry : family()) entries.push_back(&entry);
   }
   std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->name < b->name; });

@@ -33,7 +33,12 @@ struct OpEntry {
 using OpTable = std::vector<OpEntry>;
 
 // One table for each family; each is defined in src/ops/<family>.cpp.
-const OpTable& elementwise_ops();
+const OpTable& unary_ops();
+const OpTable& binary_ops();
+const OpTable& ternary_ops();
+const OpTable& special_ops();
+const OpTable& activation_ops();
+const OpTable& activation_backward_ops();
 const OpTable& cast_ops();
 const OpTable& reduce_ops();
 const OpTable& scan_ops();

@@ -16,9 +16,7 @@ constexpr double kPi = std::numbers::pi;
 // Rounding leaves integers alone.
 Expr round_with(const Expr& x, std::string_view mnemonic) { return is_floating(x.dtype()) ? x.unary(mnemonic) : x; }
 
-Expr absolute(const Expr& x) {
-  return is_signed(x.dtype()) ? abs(x) : x;
-}
+Expr absolute(const Expr& x) { return is_signed(x.dtype()) ? abs(x) : x; }
 
 // ATen's sign of NaN is 0, as of both zeros.
 Expr sign(const Expr& x) {
@@ -67,59 +65,6 @@ Expr entr(const Expr& x) {
 
 // Inverse of the normal distribution function.
 Expr ndtri(const Expr& p) { return (p * 2.0 - 1.0).unary("chlo.erf_inv") * std::numbers::sqrt2; }
-
-const std::vector<UnaryOp> kUnary = {
-    {"aten::abs", Rule::kSame, absolute},
-    {"aten::neg", Rule::kSame, [](const Expr& x) { return -x; }},
-    {"aten::sign", Rule::kSame, sign},
-    {"aten::sgn", Rule::kSame, sgn},
-    {"aten::ceil", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.ceil"); }},
-    {"aten::floor", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.floor"); }},
-    {"aten::trunc", Rule::kSame, truncate},
-    {"aten::frac", Rule::kSame, [](const Expr& x) { return x - truncate(x); }},
-    {"aten::relu", Rule::kSame, [](const Expr& x) { return maximum(x, 0.0); }},
-    {"aten::conj_physical", Rule::kSame, conj},
-    {"aten::_conj_physical", Rule::kSame, conj},
-    {"aten::bitwise_not", Rule::kSame, [](const Expr& x) { return ~x; }},
-    {"aten::logical_not", Rule::kSame, logical_not},
-    {"aten::signbit", Rule::kSame, signbit},
-    {"aten::isnan", Rule::kSame, is_nan},
-    {"aten::isinf", Rule::kSame, is_infinite},
-    {"aten::isposinf", Rule::kSame, [](const Expr& x) { return equals_infinity(x, kInfinity); }},
-    {"aten::isneginf", Rule::kSame, [](const Expr& x) { return equals_infinity(x, -kInfinity); }},
-    {"aten::angle", Rule::kFloating, angle},
-    {"aten::reciprocal", Rule::kFloating, reciprocal},
-    {"aten::sqrt", Rule::kFloating, [](const Expr& x) { return sqrt(x); }},
-    {"aten::rsqrt", Rule::kFloating, [](const Expr& x) { return rsqrt(x); }},
-    {"aten::exp", Rule::kFloating, [](const Expr& x) { return exp(x); }},
-    {"aten::exp2", Rule::kFloating, exp2},
-    {"aten::expm1", Rule::kFloating, [](const Expr& x) { return expm1(x); }},
-    {"aten::log", Rule::kFloating, [](const Expr& x) { return log(x); }},
-    {"aten::log2", Rule::kFloating, [](const Expr& x) { return log_base(x, 2.0); }},
-    {"aten::log10", Rule::kFloating, [](const Expr& x) { return log_base(x, 10.0); }},
-    {"aten::log1p", Rule::kFloating, [](const Expr& x) { return log1p(x); }},
-    {"aten::sin", Rule::kFloating, [](const Expr& x) { return sin(x); }},
-    {"aten::cos", Rule::kFloating, [](const Expr& x) { return cos(x); }},
-    {"aten::tan", Rule::kFloating, [](const Expr& x) { return x.unary("stablehlo.tan"); }},
-    {"aten::sinh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.sinh"); }},
-    {"aten::cosh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.cosh"); }},
-    {"aten::tanh", Rule::kFloating, [](const Expr& x) { return tanh(x); }},
-    {"aten::asin", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.asin"); }},
-    {"aten::acos", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.acos"); }},
-    {"aten::atan", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.atan"); }},
-    {"aten::asinh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.asinh"); }},
-    {"aten::acosh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.acosh"); }},
-    {"aten::atanh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.atanh"); }},
-    {"aten::sigmoid", Rule::kFloating, sigmoid},
-    {"aten::sinc", Rule::kFloating, sinc},
-    {"aten::erf", Rule::kFloating, [](const Expr& x) { return erf(x); }},
-    {"aten::erfc", Rule::kFloating, [](const Expr& x) { return erfc(x); }},
-    {"aten::erfinv", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.erf_inv"); }},
-    {"aten::lgamma", Rule::kFloating, [](const Expr& x) { return lgamma(x); }},
-    {"aten::digamma", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.digamma"); }},
-    {"aten::special_entr", Rule::kFloating, entr},
-    {"aten::special_ndtri", Rule::kFloating, ndtri},
-};
 
 Values lower_unary(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.tensor("self"));
@@ -171,8 +116,8 @@ Values lower_nan_to_num(LoweringContext& ctx) {
     return x.like(sign * largest_finite(x.dtype()));
   };
   const Expr nan(ctx.b, ctx.number("nan", x.dtype(), 0.0));
-  const Expr finite = select(x == kInfinity, replacement("posinf", 1.0),
-                             select(x == -kInfinity, replacement("neginf", -1.0), x));
+  const Expr finite =
+      select(x == kInfinity, replacement("posinf", 1.0), select(x == -kInfinity, replacement("neginf", -1.0), x));
   return {select(is_nan(x), nan, finite)};
 }
 
@@ -219,9 +164,7 @@ Values lower_frexp(LoweringContext& ctx) {
   const DType bits_dtype = is_double ? DType::kS64 : DType::kS32;
   const int fraction_bits = is_double ? 52 : 23;
   const int bias = is_double ? 1022 : 126;
-  const auto constant = [&](int64_t value) {
-    return Expr(b, b.splat(value, {bits_dtype, x.dims()}));
-  };
+  const auto constant = [&](int64_t value) { return Expr(b, b.splat(value, {bits_dtype, x.dims()})); };
   // Subnormal numbers are scaled into the normal range first.
   const double scale = std::ldexp(1.0, fraction_bits + 2);
   const double smallest_normal = std::ldexp(1.0, is_double ? -1022 : -126);
@@ -240,7 +183,61 @@ Values lower_frexp(LoweringContext& ctx) {
 
 }  // namespace
 
-const std::vector<UnaryOp>& unary_functions() { return kUnary; }
+const std::vector<UnaryOp>& unary_functions() {
+  static const std::vector<UnaryOp> rows = {
+      {"aten::abs", Rule::kSame, absolute},
+      {"aten::neg", Rule::kSame, [](const Expr& x) { return -x; }},
+      {"aten::sign", Rule::kSame, sign},
+      {"aten::sgn", Rule::kSame, sgn},
+      {"aten::ceil", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.ceil"); }},
+      {"aten::floor", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.floor"); }},
+      {"aten::trunc", Rule::kSame, truncate},
+      {"aten::frac", Rule::kSame, [](const Expr& x) { return x - truncate(x); }},
+      {"aten::relu", Rule::kSame, [](const Expr& x) { return maximum(x, 0.0); }},
+      {"aten::conj_physical", Rule::kSame, conj},
+      {"aten::_conj_physical", Rule::kSame, conj},
+      {"aten::bitwise_not", Rule::kSame, [](const Expr& x) { return ~x; }},
+      {"aten::logical_not", Rule::kSame, logical_not},
+      {"aten::signbit", Rule::kSame, signbit},
+      {"aten::isnan", Rule::kSame, is_nan},
+      {"aten::isinf", Rule::kSame, is_infinite},
+      {"aten::isposinf", Rule::kSame, [](const Expr& x) { return equals_infinity(x, kInfinity); }},
+      {"aten::isneginf", Rule::kSame, [](const Expr& x) { return equals_infinity(x, -kInfinity); }},
+      {"aten::angle", Rule::kFloating, angle},
+      {"aten::reciprocal", Rule::kFloating, reciprocal},
+      {"aten::sqrt", Rule::kFloating, [](const Expr& x) { return sqrt(x); }},
+      {"aten::rsqrt", Rule::kFloating, [](const Expr& x) { return rsqrt(x); }},
+      {"aten::exp", Rule::kFloating, [](const Expr& x) { return exp(x); }},
+      {"aten::exp2", Rule::kFloating, exp2},
+      {"aten::expm1", Rule::kFloating, [](const Expr& x) { return expm1(x); }},
+      {"aten::log", Rule::kFloating, [](const Expr& x) { return log(x); }},
+      {"aten::log2", Rule::kFloating, [](const Expr& x) { return log_base(x, 2.0); }},
+      {"aten::log10", Rule::kFloating, [](const Expr& x) { return log_base(x, 10.0); }},
+      {"aten::log1p", Rule::kFloating, [](const Expr& x) { return log1p(x); }},
+      {"aten::sin", Rule::kFloating, [](const Expr& x) { return sin(x); }},
+      {"aten::cos", Rule::kFloating, [](const Expr& x) { return cos(x); }},
+      {"aten::tan", Rule::kFloating, [](const Expr& x) { return x.unary("stablehlo.tan"); }},
+      {"aten::sinh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.sinh"); }},
+      {"aten::cosh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.cosh"); }},
+      {"aten::tanh", Rule::kFloating, [](const Expr& x) { return tanh(x); }},
+      {"aten::asin", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.asin"); }},
+      {"aten::acos", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.acos"); }},
+      {"aten::atan", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.atan"); }},
+      {"aten::asinh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.asinh"); }},
+      {"aten::acosh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.acosh"); }},
+      {"aten::atanh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.atanh"); }},
+      {"aten::sigmoid", Rule::kFloating, sigmoid},
+      {"aten::sinc", Rule::kFloating, sinc},
+      {"aten::erf", Rule::kFloating, [](const Expr& x) { return erf(x); }},
+      {"aten::erfc", Rule::kFloating, [](const Expr& x) { return erfc(x); }},
+      {"aten::erfinv", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.erf_inv"); }},
+      {"aten::lgamma", Rule::kFloating, [](const Expr& x) { return lgamma(x); }},
+      {"aten::digamma", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.digamma"); }},
+      {"aten::special_entr", Rule::kFloating, entr},
+      {"aten::special_ndtri", Rule::kFloating, ndtri},
+  };
+  return rows;
+}
 
 const OpTable& unary_ops() {
   static const OpTable table = [] {
