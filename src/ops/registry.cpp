@@ -12,7 +12,15 @@ namespace {
 // One line for each family that is written.
 const std::vector<const OpTable& (*)()>& families() {
   static const std::vector<const OpTable& (*)()> functions = {
-      strided_ops, unary_ops, binary_ops, ternary_ops, activation_ops, activation_backward_ops,
+      // clang-format off
+      strided_ops,
+      structural_ops,
+      unary_ops,
+      binary_ops,
+      ternary_ops,
+      activation_ops,
+      activation_backward_ops,
+      // clang-format on
   };
   return functions;
 }
