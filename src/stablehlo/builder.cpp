@@ -64,6 +64,11 @@ Builder::Impl& Builder::Impl::i64_array(std::string_view name, const Dims& dims)
   return *this << ">";
 }
 
+Builder::Impl& Builder::Impl::dims_field(std::string_view name, const Dims& dims) {
+  if (dims.empty()) return *this;
+  return *this << name << " = [" << dims << "], ";
+}
+
 Builder::Impl& Builder::Impl::begin(const Values& results) {
   indent();
   if (results.empty()) return *this;
@@ -119,7 +124,7 @@ Values Builder::Impl::region(const std::vector<const InternedType*>& arguments, 
                              std::string_view op) {
   Values values;
   const int64_t first_visible = capture == Capture::kAllowed ? scope().first_visible_number : next_number;
-  *this << "({\n";
+  *this << "{\n";
   Values yielded;
   {
     const ScopeGuard guard(scopes, first_visible);
@@ -140,7 +145,7 @@ Values Builder::Impl::region(const std::vector<const InternedType*>& arguments, 
     end_line();
   }
   indent();
-  *this << "})";
+  *this << "}";
   return yielded;
 }
 

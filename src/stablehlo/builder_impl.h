@@ -112,6 +112,9 @@ struct Builder::Impl {
   Impl& types(const Values& values);                         // tensor<f32>, tensor<2xi64>
   Impl& i64_array(std::string_view name, const Dims& dims);  // name = array<i64: 1, 2>
 
+  Impl& dims_field(std::string_view name, const Dims& dims);  // `name = [1, 2], `, or nothing when empty
+  Impl& padding_field(const std::vector<std::pair<int64_t, int64_t>>& padding);
+
   void indent() { text.append(2 * (scopes.size() + 1), ' '); }
   // Starts the line of an operation: indentation and result names.
   Impl& begin(Value result) {
@@ -126,9 +129,14 @@ struct Builder::Impl {
   void end(Value value);
   void end_line();
 
-  // Writes `({ ^bb0(arguments): body })` and returns what the body yields.
+  // Writes `{ ^bb0(arguments): body }` and returns what the body yields.
   Values region(const std::vector<const InternedType*>& arguments, const Region& body, Capture capture,
                 std::string_view op);
+
+  // For operations whose result types are known only after their regions: puts `results = op(operands) ` before the
+  // regions' text, which begins at `start`, and ends the line.
+  Values close_regions(size_t start, std::string_view op, const Values& operands,
+                       const std::vector<const InternedType*>& result_types);
 
   // `result = mnemonic operand : type` in the form for one type, or `: (type) -> type` when they differ.
   Value unary(std::string_view mnemonic, Value x, const InternedType* result_type);
@@ -156,6 +164,9 @@ struct Builder::Impl {
 
 // "stablehlo.add" for kAdd.
 std::string_view reduction_mnemonic(Reduction reduction);
+
+// A result may be of a wider type than the operands', of the same kind.
+void check_accumulation_dtype(std::string_view op, DType operand, DType result);
 
 // Text of `s` inside MLIR double quotes.
 void append_escaped(std::string& out, std::string_view s);

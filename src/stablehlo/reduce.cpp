@@ -61,11 +61,12 @@ Values Builder::reduce(const Values& xs, const Values& initial, const Dims& dims
   operands.insert(operands.end(), initial.begin(), initial.end());
 
   impl_->begin(results) << "\"stablehlo.reduce\"(" << operands << ") <{";
-  impl_->i64_array("dimensions", dims) << "}> ";
+  impl_->i64_array("dimensions", dims) << "}> (";
   std::vector<const InternedType*> arguments = scalars;
   arguments.insert(arguments.end(), scalars.begin(), scalars.end());
   const Values yielded = impl_->region(arguments, body, Capture::kForbidden, kOp);
   Impl::check_yields(kOp, yielded, scalars);
+  *impl_ << ')';
   impl_->end(operands, results);
   return results;
 }
@@ -96,9 +97,10 @@ Values Builder::sort(const Values& xs, int64_t dim, bool is_stable, const Region
     results.push_back(impl_->new_result(Impl::type_of(x)));
   }
   impl_->begin(results) << "\"stablehlo.sort\"(" << xs << ") <{dimension = " << dim
-                        << " : i64, is_stable = " << is_stable << "}> ";
+                        << " : i64, is_stable = " << is_stable << "}> (";
   const Values yielded = impl_->region(arguments, comparator, Capture::kForbidden, kOp);
   Impl::check_yields(kOp, yielded, {impl_->intern(DType::kPred, {})});
+  *impl_ << ')';
   impl_->end(xs, results);
   return results;
 }

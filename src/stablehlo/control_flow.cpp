@@ -1,0 +1,118 @@
+#include <array>
+#include <numeric>
+
+#include "stablehlo/builder_impl.h"
+
+namespace torch_pjrt::stablehlo {
+
+Values Builder::while_loop(const Values& initial, const Region& condition, const Region& body) {
+  static constexpr std::string_view kOp = "stablehlo.while";
+  std::vector<const InternedType*> types;
+  for (const Value& value : initial) types.push_back(Impl::type_of(value));
+  const size_t start = impl_->text.size();
+  Impl& out = *impl_ << "(";
+  const Values continues = out.region(types, condition, Capture::kAllowed, kOp);
+  Impl::check_yields(kOp, continues, {out.intern(DType::kPred, {})});
+  out << ", ";
+  const Values yielded = out.region(types, body, Capture::kAllowed, kOp);
+  Impl::check_yields(kOp, yielded, types);
+  out << ')';
+  return out.close_regions(start, "\"stablehlo.while\"", initial, types);
+}
+
+Values Builder::if_else(Value pred, const Region& on_true, const Region& on_false) {
+  static constexpr std::string_view kOp = "stablehlo.if";
+  TP_USER_CHECK(pred.dtype() == DType::kPred && pred.rank() == 0, kInvalidArgument, kOp,
+                ": pred must be a pred scalar: ", pred.type().hlo());
+  const size_t start = impl_->text.size();
+  Impl& out = *impl_ << "(";
+  const Values yielded = out.region({}, on_true, Capture::kAllowed, kOp);
+  std::vector<const InternedType*> types;
+  for (const Value& value : yielded) types.push_back(Impl::type_of(value));
+  out << ", ";
+  Impl::check_yields(kOp, out.region({}, on_false, Capture::kAllowed, kOp), types);
+  out << ')';
+  return out.close_regions(start, "\"stablehlo.if\"", {pred}, types);
+}
+
+Values Builder::Impl::close_regions(size_t start, std::string_view op, const Values& operands,
+                                    const std::vector<const InternedType*>& result_types) {
+  Values results;
+  for (const InternedType* type : result_types) results.push_back(new_result(type));
+  const size_t regions_end = text.size();
+  begin(results) << op << '(' << operands << ") ";
+  const std::string head = text.substr(regions_end);
+  text.resize(regions_end);
+  text.insert(start, head);
+  end(operands, results);
+  return results;
+}
+
+Values Builder::optimization_barrier(const Values& xs) {
+  if (xs.empty()) return {};
+  Values results;
+  for (const Value& x : xs) results.push_back(impl_->new_result(Impl::type_of(x)));
+  impl_->begin(results) << "stablehlo.optimization_barrier " << xs << " : ";
+  impl_->types(xs);
+  impl_->end_line();
+  return results;
+}
+
+std::pair<Value, Value> Builder::rng_bit_generator(Value state, RngAlgorithm algorithm, const TensorType& type) {
+  static constexpr std::string_view kOp = "stablehlo.rng_bit_generator";
+  static constexpr std::array<std::string_view, 3> kAlgorithms{"DEFAULT", "THREE_FRY", "PHILOX"};
+  TP_USER_CHECK(state.dtype() == DType::kU64 && state.rank() == 1 &&
+                    (state.dim(0) == 2 || (state.dim(0) == 3 && algorithm != RngAlgorithm::kThreeFry)),
+                kInvalidArgument, kOp, ": state must be u64[2], or u64[3] for PHILOX: ", state.type().hlo());
+  TP_USER_CHECK(is_integral(type.dtype), kInvalidArgument, kOp, ": the bits need an integer type: ", type.hlo());
+  const Value new_state = impl_->new_result(Impl::type_of(state));
+  const Value bits = impl_->new_result(impl_->intern(type));
+  const Values results{new_state, bits};
+  impl_->begin(results) << "stablehlo.rng_bit_generator " << state
+                        << ", algorithm = " << kAlgorithms[static_cast<size_t>(algorithm)];
+  impl_->end({state}, results);
+  return {new_state, bits};
+}
+
+namespace {
+
+// Row-major layouts, one for each value. Without them XLA may hand a custom call transposed buffers.
+std::string layouts(const Values& values) {
+  std::string text = "[";
+  for (const Value& value : values) {
+    if (text.size() > 1) text += ", ";
+    Dims minor_to_major(static_cast<size_t>(value.rank()));
+    std::iota(minor_to_major.rbegin(), minor_to_major.rend(), 0);
+    text += std::string("dense<") + (minor_to_major.empty() ? std::string() : to_string(minor_to_major)) +
+            "> : tensor<" + std::to_string(minor_to_major.size()) + "xindex>";
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+Values Builder::custom_call(std::string_view target, const Values& operands, const std::vector<TensorType>& results,
+                            std::string_view backend_config, bool has_side_effect, int api_version) {
+  TP_CHECK(api_version >= 1 && api_version <= 4, "stablehlo.custom_call: api_version ", api_version);
+  Values values;
+  for (const TensorType& type : results) values.push_back(impl_->new_result(impl_->intern(type)));
+  Impl& out = impl_->begin(values) << "stablehlo.custom_call @\"";
+  append_escaped(out.text, target);
+  out << "\"(" << operands << ") {api_version = " << int64_t{api_version} << " : i32, backend_config = ";
+  if (api_version == 4) {
+    out << '{' << backend_config << '}';
+  } else {
+    out << '"';
+    append_escaped(out.text, backend_config);
+    out << '"';
+  }
+  if (has_side_effect) out << ", has_side_effect = true";
+  if (api_version == 4) {
+    out << ", operand_layouts = " << layouts(operands) << ", result_layouts = " << layouts(values);
+  }
+  out << '}';
+  out.end(operands, values);
+  return values;
+}
+
+}  // namespace torch_pjrt::stablehlo
