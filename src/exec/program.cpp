@@ -1,0 +1,193 @@
+#include "exec/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "exec/device_memory.h"
+#include "exec/runtime.h"
+#include "exec/statistics.h"
+
+namespace torch_pjrt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// With several devices in the process a one-device program is compiled once for all of them.
+bool is_portable(const ProgramSpec& spec, const Runtime& runtime) {
+  return spec.num_replicas * spec.num_partitions == 1 && runtime.num_devices() > 1;
+}
+
+pjrt::CompileOptions make_options(const ProgramSpec& spec, const Runtime& runtime) {
+  pjrt::CompileOptions options;
+  options.num_replicas = spec.num_replicas;
+  options.num_partitions = spec.num_partitions;
+  options.use_spmd_partitioning = spec.num_partitions > 1;
+  options.use_shardy_partitioner = spec.num_partitions > 1;
+  options.portable = is_portable(spec, runtime);
+  options.overrides = spec.overrides;
+  for (const pjrt::OptionOverride& fallback : runtime.default_overrides()) {
+    const bool is_set = std::any_of(spec.overrides.begin(), spec.overrides.end(),
+                                    [&](const pjrt::OptionOverride& own) { return own.first == fallback.first; });
+    if (!is_set) options.overrides.push_back(fallback);
+  }
+  return options;
+}
+
+Ref<ProgramRecord> make_record(const ProgramSpec& spec, const pjrt::Executable& executable, double compile_seconds,
+                               bool from_disk_cache) {
+  auto record = make_ref<ProgramRecord>();
+  record->name = executable.name();
+  record->cause = spec.cause;
+  record->compile_seconds = compile_seconds;
+  record->from_disk_cache = from_disk_cache;
+  record->num_nodes = spec.num_nodes;
+  record->num_parameters = static_cast<int64_t>(spec.parameters.size());
+  record->num_outputs = static_cast<int64_t>(spec.outputs.size());
+  if (const auto stats = executable.memory_stats()) {
+    record->argument_bytes = stats->argument_bytes;
+    record->output_bytes = stats->output_bytes;
+    record->temp_bytes = stats->temp_bytes;
+    record->alias_bytes = stats->alias_bytes;
+    record->generated_code_bytes = stats->generated_code_bytes;
+  }
+  add_program_record(record);
+  return record;
+}
+
+// Raw pointers of one launch; kept by each thread, so that a run allocates nothing for them.
+struct LaunchArrays {
+  std::vector<PJRT_Buffer*> arguments;              // [device][argument]
+  std::vector<PJRT_Buffer* const*> argument_lists;  // [device]
+  std::vector<PJRT_Buffer*> outputs;                // [device][output]
+  std::vector<PJRT_Buffer**> output_lists;          // [device]
+  std::vector<PJRT_Event*> done;                    // [device]
+
+  void arrange(std::span<DeviceValue* const> values, size_t num_outputs, size_t num_devices) {
+    arguments.resize(values.size() * num_devices);
+    outputs.assign(num_outputs * num_devices, nullptr);
+    done.assign(num_devices, nullptr);
+    argument_lists.resize(num_devices);
+    output_lists.resize(num_devices);
+    for (size_t d = 0; d < num_devices; ++d) {
+      for (size_t i = 0; i < values.size(); ++i) arguments[d * values.size() + i] = values[i]->buffers()[d].raw();
+      argument_lists[d] = arguments.data() + d * values.size();
+      output_lists[d] = outputs.data() + d * num_outputs;
+    }
+  }
+};
+
+}  // namespace
+
+Program::Program(ProgramSpec spec, pjrt::Executable executable, double compile_seconds, bool from_disk_cache)
+    : executable_(std::move(executable)),
+      record_(make_record(spec, executable_, compile_seconds, from_disk_cache)),
+      num_devices_(static_cast<size_t>(spec.num_replicas * spec.num_partitions)),
+      portable_(is_portable(spec, Runtime::get())),
+      parameters_(std::move(spec.parameters)),
+      outputs_(std::move(spec.outputs)),
+      donated_(std::move(spec.donated)) {
+  TP_CHECK(executable_.num_outputs() == outputs_.size(), "the program has ", executable_.num_outputs(),
+           " outputs, not ", outputs_.size());
+}
+
+void Program::check_arguments(std::span<DeviceValue* const> arguments, int device) const {
+  TP_CHECK(arguments.size() == parameters_.size(), "program ", record_->id, " takes ", parameters_.size(),
+           " arguments, not ", arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const DeviceValue& argument = *arguments[i];
+    TP_CHECK(!argument.is_donated(), "argument ", i, " of program ", record_->id, " was donated to an earlier run");
+    TP_CHECK(argument.buffers().size() == num_devices_ && argument.device() == device, "argument ", i, " of program ",
+             record_->id, " lies on ", argument.buffers().size(), " devices from xla:", argument.device());
+  }
+}
+
+std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> arguments, int device,
+                                           std::span<const int64_t> keep) {
+  static Metric& execute_time = metric("ExecuteTime");
+  thread_local LaunchArrays arrays;
+  Runtime& runtime = Runtime::get();
+  check_arguments(arguments, device);
+  arrays.arrange(arguments, outputs_.size(), num_devices_);
+
+  pjrt::Launch launch;
+  launch.argument_lists = arrays.argument_lists;
+  launch.num_arguments = arguments.size();
+  launch.non_donatable_input_indices = keep;
+  if (portable_) launch.execute_device = runtime.device(device).raw();
+  const Clock::time_point start = Clock::now();
+  executable_.execute(launch, arrays.output_lists.data(), arrays.done.data());
+
+  record_->runs.fetch_add(1, std::memory_order_relaxed);
+  consume(arguments, keep);
+  std::vector<Ref<DeviceValue>> outputs = wrap_outputs(arrays.outputs, num_devices_, device);
+  const pjrt::Api api = runtime.client().api();
+  for (size_t d = 0; d < num_devices_; ++d) {
+    InFlight& in_flight = runtime.in_flight(device + static_cast<int>(d));
+    const InFlight::Ticket ticket = in_flight.start();
+    pjrt::Event(api, arrays.done[d]).on_ready([&in_flight, ticket, start](const Error* error) {
+      execute_time.record(seconds_since(start));
+      in_flight.finish(ticket, error);
+    });
+  }
+  return outputs;
+}
+
+std::vector<Ref<DeviceValue>> Program::run(std::span<const Ref<DeviceValue>> arguments, int device) {
+  std::vector<DeviceValue*> raw(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) raw[i] = arguments[i].get();
+  return run(raw, device);
+}
+
+void Program::consume(std::span<DeviceValue* const> arguments, std::span<const int64_t> keep) const {
+  for (size_t i = 0; i < donated_.size(); ++i) {
+    if (!donated_[i] || std::find(keep.begin(), keep.end(), static_cast<int64_t>(i)) != keep.end()) continue;
+    arguments[i]->mark_donated();
+  }
+}
+
+void Program::measure_outputs(const std::vector<PJRT_Buffer*>& raw) {
+  const pjrt::Api api = Runtime::get().client().api();
+  output_sizes_bytes_.resize(outputs_.size());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    pjrt::Buffer borrowed(api, raw[i]);
+    output_sizes_bytes_[i] = borrowed.on_device_size_bytes();
+    borrowed.leak();
+  }
+}
+
+std::vector<Ref<DeviceValue>> Program::wrap_outputs(const std::vector<PJRT_Buffer*>& raw, size_t num_devices,
+                                                    int device) {
+  const pjrt::Api api = Runtime::get().client().api();
+  std::call_once(measured_, [&] { measure_outputs(raw); });
+  std::vector<Ref<DeviceValue>> values;
+  values.reserve(outputs_.size());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    std::vector<pjrt::Buffer> buffers;
+    buffers.reserve(num_devices);
+    for (size_t d = 0; d < num_devices; ++d) buffers.emplace_back(api, raw[d * outputs_.size() + i]);
+    values.push_back(make_ref<DeviceValue>(outputs_[i], device, std::move(buffers), output_sizes_bytes_[i], record_));
+  }
+  DeviceMemory::of(device).note_transient(record_->temp_bytes);
+  return values;
+}
+
+Ref<Program> compile_program(ProgramSpec spec) {
+  static Metric& compile_time = metric("CompileTime");
+  Runtime& runtime = Runtime::get();
+  const Clock::time_point start = Clock::now();
+  pjrt::Executable executable = runtime.client().compile(spec.stablehlo, make_options(spec, runtime));
+  const double seconds = seconds_since(start);
+  compile_time.record(seconds);
+  return make_ref<Program>(std::move(spec), std::move(executable), seconds, false);
+}
+
+Ref<Program> load_program(ProgramSpec spec, std::string_view serialized) {
+  const Clock::time_point start = Clock::now();
+  pjrt::Executable executable = Runtime::get().client().deserialize(serialized);
+  return make_ref<Program>(std::move(spec), std::move(executable), seconds_since(start), true);
+}
+
+}  // namespace torch_pjrt

@@ -1,0 +1,31 @@
+#include "exec/program_registry.h"
+
+#include <mutex>
+
+namespace torch_pjrt {
+namespace {
+
+struct Records {
+  std::mutex mutex;
+  std::vector<Ref<ProgramRecord>> list;
+};
+
+Records& records() {
+  static auto& instance = *new Records;
+  return instance;
+}
+
+}  // namespace
+
+void add_program_record(const Ref<ProgramRecord>& record) {
+  const std::lock_guard lock(records().mutex);
+  record->id = static_cast<int64_t>(records().list.size());
+  records().list.push_back(record);
+}
+
+std::vector<Ref<ProgramRecord>> list_program_records() {
+  const std::lock_guard lock(records().mutex);
+  return records().list;
+}
+
+}  // namespace torch_pjrt

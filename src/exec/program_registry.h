@@ -1,0 +1,36 @@
+// What is known of every program that this process compiled or loaded, kept after the program itself is gone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace torch_pjrt {
+
+// Written while the program is made; afterwards only `runs` changes. Bytes are of one device.
+struct ProgramRecord : RefCounted {
+  int64_t id = 0;     // 0, 1, 2, ... in the order of compilation
+  std::string name;   // of the module
+  std::string cause;  // what made the graph be cut: "sync", "item", and the source line where it is known
+  double compile_seconds = 0;
+  bool from_disk_cache = false;
+  int64_t num_nodes = 0;
+  int64_t num_parameters = 0;
+  int64_t num_outputs = 0;
+  int64_t argument_bytes = 0;
+  int64_t output_bytes = 0;
+  int64_t temp_bytes = 0;
+  int64_t alias_bytes = 0;
+  int64_t generated_code_bytes = 0;
+  std::atomic<int64_t> runs{0};
+};
+
+// Assigns the id. Thread safe, as is the list.
+void add_program_record(const Ref<ProgramRecord>& record);
+// Oldest first.
+std::vector<Ref<ProgramRecord>> list_program_records();
+
+}  // namespace torch_pjrt
