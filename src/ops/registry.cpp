@@ -18,6 +18,10 @@ const std::vector<const OpTable& (*)()>& families() {
       unary_ops,
       binary_ops,
       ternary_ops,
+      cast_ops,
+      reduce_ops,
+      scan_ops,
+      factory_ops,
       activation_ops,
       activation_backward_ops,
       // clang-format on
