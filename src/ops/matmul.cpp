@@ -1,0 +1,121 @@
+// Matrix products: each is one dot_general in the operands' own dtype, which accumulates in float32 for the half types.
+#include <cmath>
+
+#include "ops/registry.h"
+
+namespace torch_pjrt {
+namespace {
+
+using stablehlo::Builder;
+using stablehlo::DotDims;
+using stablehlo::Value;
+using stablehlo::Values;
+
+const DotDims kMatrixMatrix{{}, {}, {1}, {0}};
+const DotDims kBatchedMatrix{{0}, {0}, {2}, {1}};
+const DotDims kVector{{}, {}, {0}, {0}};
+
+Value dot(LoweringContext& ctx, Value lhs, Value rhs, const DotDims& dims) {
+  if (lhs.dtype() == DType::kPred) ctx.decline("not implemented for 'Bool'");
+  return ctx.b.dot_general(lhs, rhs, dims, ctx.dtype("out_dtype").value_or(lhs.dtype()));
+}
+
+// Times `number`, a static argument; 1 leaves no trace in the program.
+Value scale(LoweringContext& ctx, std::string_view number, Value x) {
+  const auto factor = ctx.static_number(number);
+  if (factor == 1.0) return x;
+  const bool is_fraction = factor && *factor != std::nearbyint(*factor);
+  if (is_fraction && !is_floating(x.dtype()) && !is_complex(x.dtype())) {
+    ctx.decline("fractional ", number, " for integer tensors");
+  }
+  return ctx.b.multiply(x, ctx.b.broadcast_to(ctx.operand(number, x.dtype()), x.dims()));
+}
+
+// beta * self + alpha * product. As in BLAS, beta == 0 means that self is not read, so that its NaNs do not spread.
+Value add_to_self(LoweringContext& ctx, Value product) {
+  Builder& b = ctx.b;
+  const Value scaled = scale(ctx, "alpha", product);
+  if (ctx.static_number("beta") == 0.0) return scaled;
+  const Value self = scale(ctx, "beta", ctx.operand("self", product.dtype()));
+  return b.add(b.broadcast_to(self, product.dims()), scaled);
+}
+
+Value conjugate(Builder& b, Value x) { return is_complex(x.dtype()) ? b.complex(b.real(x), b.negate(b.imag(x))) : x; }
+
+Values lower_mm(LoweringContext& ctx) { return {dot(ctx, ctx.tensor("self"), ctx.tensor("mat2"), kMatrixMatrix)}; }
+
+Values lower_bmm(LoweringContext& ctx) { return {dot(ctx, ctx.tensor("self"), ctx.tensor("mat2"), kBatchedMatrix)}; }
+
+Values lower_mv(LoweringContext& ctx) { return {dot(ctx, ctx.tensor("self"), ctx.tensor("vec"), kMatrixMatrix)}; }
+
+Values lower_dot(LoweringContext& ctx) { return {dot(ctx, ctx.tensor("self"), ctx.tensor("tensor"), kVector)}; }
+
+Values lower_vdot(LoweringContext& ctx) {
+  return {dot(ctx, conjugate(ctx.b, ctx.tensor("self")), ctx.tensor("other"), kVector)};
+}
+
+Values lower_addmm(LoweringContext& ctx) {
+  return {add_to_self(ctx, dot(ctx, ctx.tensor("mat1"), ctx.tensor("mat2"), kMatrixMatrix))};
+}
+
+Values lower_baddbmm(LoweringContext& ctx) {
+  return {add_to_self(ctx, dot(ctx, ctx.tensor("batch1"), ctx.tensor("batch2"), kBatchedMatrix))};
+}
+
+Values lower_addbmm(LoweringContext& ctx) {
+  return {add_to_self(ctx, dot(ctx, ctx.tensor("batch1"), ctx.tensor("batch2"), {{}, {}, {0, 2}, {0, 1}}))};
+}
+
+Values lower_addmv(LoweringContext& ctx) {
+  return {add_to_self(ctx, dot(ctx, ctx.tensor("mat"), ctx.tensor("vec"), kMatrixMatrix))};
+}
+
+Values lower_addr(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const DType dtype = ctx.result_type({"self", "vec1", "vec2"});
+  const Value column = b.unsqueeze(ctx.operand("vec1", dtype), 1);
+  const Value row = b.unsqueeze(ctx.operand("vec2", dtype), 0);
+  const auto [lhs, rhs] = b.broadcast_pair(column, row);
+  if (dtype != DType::kPred) return {add_to_self(ctx, b.multiply(lhs, rhs))};
+  // On bool, product and sum are "and" and "or".
+  Value product = b.logical_and(lhs, rhs);
+  if (ctx.static_number("alpha") == 0.0) product = b.splat(false, product.type());
+  if (ctx.static_number("beta") == 0.0) return {product};
+  return {b.logical_or(b.broadcast_to(ctx.operand("self", dtype), product.dims()), product)};
+}
+
+Values lower_addmm_activation(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const Value x = lower_addmm(ctx)[0];
+  if (!ctx.flag("use_gelu")) return {b.maximum(x, b.splat_like(0.0, x))};
+  // x * Phi(x), the exact form that ATen's CPU kernel takes here.
+  const Value half = b.splat_like(0.5, x);
+  const Value erf = b.unary("chlo.erf", b.multiply(x, b.splat_like(M_SQRT1_2, x)));
+  return {b.multiply(b.multiply(half, x), b.add(b.splat_like(1.0, x), erf))};
+}
+
+Values lower_int_mm(LoweringContext& ctx) {
+  return {ctx.b.dot_general(ctx.tensor("self"), ctx.tensor("mat2"), kMatrixMatrix, DType::kS32)};
+}
+
+}  // namespace
+
+const OpTable& matmul_ops() {
+  static const OpTable table = {
+      {.name = "aten::mm", .lower = lower_mm},
+      {.name = "aten::bmm", .lower = lower_bmm},
+      {.name = "aten::mv", .lower = lower_mv},
+      {.name = "aten::dot", .lower = lower_dot},
+      {.name = "aten::vdot", .lower = lower_vdot},
+      {.name = "aten::addmm", .lower = lower_addmm, .static_args = {"beta", "alpha"}},
+      {.name = "aten::baddbmm", .lower = lower_baddbmm, .static_args = {"beta", "alpha"}},
+      {.name = "aten::addbmm", .lower = lower_addbmm, .static_args = {"beta", "alpha"}},
+      {.name = "aten::addmv", .lower = lower_addmv, .static_args = {"beta", "alpha"}},
+      {.name = "aten::addr", .lower = lower_addr, .static_args = {"beta", "alpha"}},
+      {.name = "aten::_addmm_activation", .lower = lower_addmm_activation, .static_args = {"beta", "alpha"}},
+      {.name = "aten::_int_mm", .lower = lower_int_mm},
+  };
+  return table;
+}
+
+}  // namespace torch_pjrt
