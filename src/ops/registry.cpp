@@ -24,6 +24,13 @@ const std::vector<const OpTable& (*)()>& families() {
       factory_ops,
       activation_ops,
       activation_backward_ops,
+      matmul_ops,
+      conv_ops,
+      pool_ops,
+      norm_ops,
+      softmax_ops,
+      loss_ops,
+      embedding_ops,
       // clang-format on
   };
   return functions;
