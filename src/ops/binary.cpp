@@ -268,8 +268,6 @@ const std::vector<BinaryOp>& binary_functions() {
       {"aten::bitwise_right_shift", Rule::kSame, shift_right},
       {"aten::__lshift__", Rule::kSame, shift_left},
       {"aten::__rshift__", Rule::kSame, shift_right},
-      {"aten::__ilshift__", Rule::kSame, shift_left},
-      {"aten::__irshift__", Rule::kSame, shift_right},
       {"aten::eq", Rule::kSame, [](const Expr& x, const Expr& y) { return x == y; }},
       {"aten::ne", Rule::kSame, [](const Expr& x, const Expr& y) { return x != y; }},
       {"aten::lt", Rule::kSame, [](const Expr& x, const Expr& y) { return x < y; }},
@@ -288,7 +286,7 @@ const OpTable& binary_ops() {
     OpTable entries;
     for (const BinaryOp& op : binary_functions()) entries.push_back({op.name, lower_binary});
     for (const std::string_view name : {"aten::add", "aten::sub", "aten::rsub"}) {
-      entries.push_back({name, lower_add, {"alpha"}});
+      entries.push_back({.name = name, .lower = lower_add, .constant_defaults = {"alpha"}});
     }
     for (const std::string_view name : {"aten::logical_and", "aten::logical_or", "aten::logical_xor"}) {
       entries.push_back({name, lower_logical});

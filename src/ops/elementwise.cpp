@@ -43,7 +43,7 @@ DType default_floating(const LoweringContext& ctx, size_t i) {
 
 bool is_mixed(const LoweringContext& ctx, std::initializer_list<std::string_view> names, DType dtype) {
   return std::any_of(names.begin(), names.end(),
-                     [&](std::string_view name) { return !ctx.is_tensor(name) || ctx.tensor(name).dtype() != dtype; });
+                     [&](std::string_view name) { return ctx.tensor_dtype(name) != dtype; });
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "ops/expression.h"
@@ -62,10 +63,10 @@ DType default_floating(const LoweringContext& ctx, size_t i = 0);
 // True when an operand is a number, or a tensor of another dtype than `dtype`.
 bool is_mixed(const LoweringContext& ctx, std::initializer_list<std::string_view> names, DType dtype);
 
-// Formulas of several operands, in the dtype of their operands.
+// Formulas of several operands, in the dtype of their operands; a missing `value` is 1.
 Expr lerp(const Expr& start, const Expr& end, const Expr& weight);
-Expr addcmul(const Expr& self, const Expr& tensor1, const Expr& tensor2, const Expr& value);
-Expr addcdiv(const Expr& self, const Expr& tensor1, const Expr& tensor2, const Expr& value);
+Expr addcmul(const Expr& self, const Expr& tensor1, const Expr& tensor2, const std::optional<Expr>& value);
+Expr addcdiv(const Expr& self, const Expr& tensor1, const Expr& tensor2, const std::optional<Expr>& value);
 // `self ** exponent`, exact for the exponents that ATen treats by themselves.
 Expr power_static(const Expr& self, double exponent);
 // ATen's pow for any operands of one dtype; negative integer exponents give 0, or +-1 for a base of +-1.

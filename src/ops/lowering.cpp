@@ -80,8 +80,15 @@ Value LoweringContext::read(const TensorRef& ref) const {
 
 Value LoweringContext::tensor(std::string_view name) const {
   const Argument* argument = find(name);
-  TP_CHECK(argument != nullptr && argument->kind == Argument::Kind::kTensor, this->name(), ": no tensor argument ", name);
+  TP_CHECK(argument != nullptr && argument->kind == Argument::Kind::kTensor, this->name(), ": no tensor argument ",
+           name);
   return read(argument->tensors[0]);
+}
+
+std::optional<DType> LoweringContext::tensor_dtype(std::string_view name, size_t i) const {
+  const Argument* argument = find(name);
+  if (argument == nullptr || is_none(*argument) || i >= argument->tensors.size()) return std::nullopt;
+  return argument->tensors[i].dtype;
 }
 
 std::optional<Value> LoweringContext::optional_tensor(std::string_view name) const {
@@ -91,7 +98,8 @@ std::optional<Value> LoweringContext::optional_tensor(std::string_view name) con
 
 std::vector<std::optional<Value>> LoweringContext::optional_tensors(std::string_view name) const {
   const Argument* argument = find(name);
-  TP_CHECK(argument != nullptr && argument->kind == Argument::Kind::kTensorList, this->name(), ": no tensor list ", name);
+  TP_CHECK(argument != nullptr && argument->kind == Argument::Kind::kTensorList, this->name(), ": no tensor list ",
+           name);
   std::vector<std::optional<Value>> values;
   for (const TensorRef& ref : argument->tensors) {
     values.push_back(ref.source == TensorRef::Source::kNone ? std::nullopt : std::optional(read(ref)));
@@ -166,7 +174,8 @@ std::optional<double> LoweringContext::static_number(std::string_view name) cons
 
 int64_t LoweringContext::integer(std::string_view name) const {
   const Argument* argument = find(name);
-  TP_CHECK(argument != nullptr && argument->kind == Argument::Kind::kAttribute, this->name(), ": no static integer ", name);
+  TP_CHECK(argument != nullptr && argument->kind == Argument::Kind::kAttribute, this->name(), ": no static integer ",
+           name);
   if (const auto* value = std::get_if<int64_t>(&argument->attribute)) return *value;
   if (const auto* value = std::get_if<bool>(&argument->attribute)) return *value;
   TP_CHECK(false, this->name(), ": argument ", name, " is not an integer");
@@ -227,30 +236,42 @@ const TensorType& LoweringContext::output(size_t i) const {
   return signature_.outputs.at(i).type;
 }
 
+void LoweringContext::add_to(Promotion& promotion, std::string_view name, std::optional<size_t> item) const {
+  const Argument* argument = find(name);
+  if (argument == nullptr || is_none(*argument)) return;
+  const auto is_left_out = [&](size_t i, size_t size) { return item.has_value() && size > 1 && i != *item; };
+  for (size_t i = 0; i < argument->tensors.size(); ++i) {
+    const TensorRef& ref = argument->tensors[i];
+    if (ref.source == TensorRef::Source::kNone || is_left_out(i, argument->tensors.size())) continue;
+    const bool is_zero_dim = ref.source == TensorRef::Source::kScalar || signature_.operands.at(ref.index).dims.empty();
+    if (ref.is_wrapped_number) {
+      promotion.add_number(ref.dtype);
+    } else if (is_zero_dim) {
+      promotion.add_zero_dim(ref.dtype);
+    } else {
+      promotion.add_tensor(ref.dtype);
+    }
+  }
+  for (size_t i = 0; i < argument->scalars.size(); ++i) {
+    if (!is_left_out(i, argument->scalars.size())) promotion.add_number(default_dtype(argument->scalars[i].kind));
+  }
+  if (argument->kind != Argument::Kind::kAttribute) return;
+  if (std::holds_alternative<bool>(argument->attribute)) promotion.add_number(DType::kPred);
+  const auto is = [&]<typename T>(T) { return std::holds_alternative<T>(argument->attribute); };
+  if (is(int64_t{}) || is(Dims{})) promotion.add_number(DType::kS64);
+  if (is(double{}) || is(std::vector<double>{})) promotion.add_number(DType::kF64);
+  if (std::holds_alternative<std::complex<double>>(argument->attribute)) promotion.add_number(DType::kC128);
+}
+
 DType LoweringContext::result_type(std::initializer_list<std::string_view> names) const {
   Promotion promotion;
-  for (const std::string_view name : names) {
-    const Argument* argument = find(name);
-    if (argument == nullptr || is_none(*argument)) continue;
-    for (const TensorRef& ref : argument->tensors) {
-      if (ref.source == TensorRef::Source::kNone) continue;
-      const bool is_zero_dim =
-          ref.source == TensorRef::Source::kScalar || signature_.operands.at(ref.index).dims.empty();
-      if (ref.is_wrapped_number) {
-        promotion.add_number(ref.dtype);
-      } else if (is_zero_dim) {
-        promotion.add_zero_dim(ref.dtype);
-      } else {
-        promotion.add_tensor(ref.dtype);
-      }
-    }
-    for (const ScalarRef& ref : argument->scalars) promotion.add_number(default_dtype(ref.kind));
-    if (argument->kind != Argument::Kind::kAttribute) continue;
-    if (std::holds_alternative<bool>(argument->attribute)) promotion.add_number(DType::kPred);
-    if (std::holds_alternative<int64_t>(argument->attribute)) promotion.add_number(DType::kS64);
-    if (std::holds_alternative<double>(argument->attribute)) promotion.add_number(DType::kF64);
-    if (std::holds_alternative<std::complex<double>>(argument->attribute)) promotion.add_number(DType::kC128);
-  }
+  for (const std::string_view name : names) add_to(promotion, name, std::nullopt);
+  return promotion.result();
+}
+
+DType LoweringContext::item_result_type(std::initializer_list<std::string_view> names, size_t i) const {
+  Promotion promotion;
+  for (const std::string_view name : names) add_to(promotion, name, i);
   return promotion.result();
 }
 

@@ -1,13 +1,14 @@
 // The interface that every operator lowering is written against.
 //
-// A lowering is a function `stablehlo::Values lower_x(LoweringContext& ctx)`: it asks for arguments by their ATen schema
-// names, emits StableHLO, and returns one value for each output. One lowering serves the functional, in-place and out=
-// forms and all overloads of an ATen operator; ask `ctx.has("dim")` or `ctx.is_tensor("other")` where overloads differ.
+// A lowering is a function `stablehlo::Values lower_x(LoweringContext& ctx)`: it asks for arguments by their ATen
+// schema names, emits StableHLO, and returns one value for each output. One lowering serves the functional, in-place
+// and out= forms and all overloads of an ATen operator; ask `ctx.has("dim")` or `ctx.is_tensor("other")` where
+// overloads differ.
 //
 // Outputs are, in order: the schema's returns that are not one of its arguments, then the new values of the mutated
 // arguments. For an in-place operator that is the one result, as for the functional form. Dimensions must be those that
-// PyTorch's meta kernel gave (ctx.output(i)); the dtype is converted for you when it differs. A lowering that cannot handle its
-// arguments calls ctx.decline("reason"): the recorder then falls back, at the call, not later.
+// PyTorch's meta kernel gave (ctx.output(i)); the dtype is converted for you when it differs. A lowering that cannot
+// handle its arguments calls ctx.decline("reason"): the recorder then falls back, at the call, not later.
 #pragma once
 
 #include <functional>
@@ -21,6 +22,8 @@
 
 namespace torch_pjrt {
 
+class Promotion;
+
 class LoweringContext {
  public:
   // `scalars` gives the program's value of a scalar slot, a scalar of dtype s64 or f64.
@@ -29,7 +32,10 @@ class LoweringContext {
   // `has_outputs` is false in the trial that infers output types for an operator without a meta kernel.
   LoweringContext(stablehlo::Builder& builder, const lazy::Signature& signature, stablehlo::Values operands,
                   ScalarReader scalars, bool has_outputs = true)
-      : b(builder), signature_(signature), operands_(std::move(operands)), scalars_(std::move(scalars)),
+      : b(builder),
+        signature_(signature),
+        operands_(std::move(operands)),
+        scalars_(std::move(scalars)),
         has_outputs_(has_outputs) {}
 
   stablehlo::Builder& b;
@@ -42,6 +48,8 @@ class LoweringContext {
 
   // A tensor argument with its own dtype and dims. kInternal when missing.
   stablehlo::Value tensor(std::string_view name) const;
+  // The dtype of a tensor argument, or of item `i` of a list; nullopt for numbers.
+  std::optional<DType> tensor_dtype(std::string_view name, size_t i = 0) const;
   std::optional<stablehlo::Value> optional_tensor(std::string_view name) const;
   stablehlo::Values tensors(std::string_view name) const;
   std::vector<std::optional<stablehlo::Value>> optional_tensors(std::string_view name) const;
@@ -69,17 +77,22 @@ class LoweringContext {
   // The static value of a number, when it is one: lets a lowering special-case alpha == 1 or exponent == 2.
   std::optional<double> static_number(std::string_view name) const;
 
-  // --- PyTorch's type promotion ---------------------------------------------------------------------------------------
-  // torch.result_type over these arguments (tensors, 0-dim tensors, numbers; lists contribute every item).
+  // --- PyTorch's type promotion
+  // --------------------------------------------------------------------------------------- torch.result_type over
+  // these arguments (tensors, 0-dim tensors, numbers; lists contribute every item).
   DType result_type(std::initializer_list<std::string_view> names) const;
+  // The same for one item of an operator over lists: a list of several contributes item `i` only.
+  DType item_result_type(std::initializer_list<std::string_view> names, size_t i) const;
 
-  // --- outputs --------------------------------------------------------------------------------------------------------
+  // --- outputs
+  // --------------------------------------------------------------------------------------------------------
   size_t num_outputs() const { return signature_.outputs.size(); }
   bool has_outputs() const { return has_outputs_; }
   const TensorType& output(size_t i = 0) const;
 
-  // --- random operators (OpEntry::random) -------------------------------------------------------------------------------
-  // Scalars ui64: the generator's seed, and the offset where this call's numbers begin.
+  // --- random operators (OpEntry::random)
+  // ------------------------------------------------------------------------------- Scalars ui64: the generator's seed,
+  // and the offset where this call's numbers begin.
   stablehlo::Value seed() const;
   stablehlo::Value offset() const;
 
@@ -93,6 +106,7 @@ class LoweringContext {
 
  private:
   const lazy::Argument* find(std::string_view name) const;
+  void add_to(Promotion& promotion, std::string_view name, std::optional<size_t> item) const;
   stablehlo::Value read(const lazy::TensorRef& ref) const;
   stablehlo::Value read(const lazy::ScalarRef& ref, DType dtype) const;
 

@@ -22,6 +22,8 @@ const std::vector<const OpTable& (*)()>& families() {
       reduce_ops,
       scan_ops,
       factory_ops,
+      foreach_ops,
+      optimizer_ops,
       activation_ops,
       activation_backward_ops,
       matmul_ops,

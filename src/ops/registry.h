@@ -1,4 +1,5 @@
-// The lowering table: ATen base name -> how it is lowered. The recorder, the operator status page and the tests read it.
+// The lowering table: ATen base name -> how it is lowered. The recorder, the operator status page and the tests read
+// it.
 #pragma once
 
 #include <string_view>
@@ -16,13 +17,17 @@ struct OpEntry {
   // program's identity. Every other number is a run-time input, so that a changing value never recompiles. int, int[],
   // bool, str and dtype arguments are always static.
   std::vector<std::string_view> static_args = {};
-  // Tensor arguments that ATen's kernel updates although the schema does not say so (running_mean of native_batch_norm).
+  // Number arguments that become constants while they equal their schema default (alpha = 1); any other value is a
+  // run-time input.
+  std::vector<std::string_view> constant_defaults = {};
+  // Tensor arguments that ATen's kernel updates although the schema does not say so (running_mean of
+  // native_batch_norm).
   std::vector<std::string_view> mutates = {};
-  // Tensor arguments whose contents are not read, only their type (self of fill_, zero_, uniform_): they become no operand, and
-  // for the lowering they are not there; use ctx.output().
+  // Tensor arguments whose contents are not read, only their type (self of fill_, zero_, uniform_): they become no
+  // operand, and for the lowering they are not there; use ctx.output().
   std::vector<std::string_view> unread = {};
-  // Takes numbers from a generator: the lowering may call ctx.seed() and ctx.offset(). Each call reserves one counter for every
-  // output element; a call that needs more says how many 128-bit counters an element takes.
+  // Takes numbers from a generator: the lowering may call ctx.seed() and ctx.offset(). Each call reserves one counter
+  // for every output element; a call that needs more says how many 128-bit counters an element takes.
   bool random = false;
   int counters_per_element = 1;
   // Register our kernel over PyTorch's composite one even where that is CompositeImplicitAutograd. Only right when the
@@ -57,7 +62,7 @@ const OpTable& factory_ops();
 const OpTable& random_ops();
 const OpTable& foreach_ops();
 const OpTable& optimizer_ops();
-const OpTable& strided_ops();  // xla::strided_read, xla::strided_write
+const OpTable& strided_ops();     // xla::strided_read, xla::strided_write
 const OpTable& structural_ops();  // xla::transpose, xla::zeros, xla::optimization_barrier, ...
 
 // nullptr when the operator has no lowering. Thread safe.

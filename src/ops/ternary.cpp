@@ -13,12 +13,12 @@ Expr lerp(const Expr& start, const Expr& end, const Expr& weight) {
   return select(abs(weight) < 0.5, from_start, from_end);
 }
 
-Expr addcmul(const Expr& self, const Expr& tensor1, const Expr& tensor2, const Expr& value) {
-  return self + value * tensor1 * tensor2;
+Expr addcmul(const Expr& self, const Expr& tensor1, const Expr& tensor2, const std::optional<Expr>& value) {
+  return self + (value ? *value * tensor1 : tensor1) * tensor2;
 }
 
-Expr addcdiv(const Expr& self, const Expr& tensor1, const Expr& tensor2, const Expr& value) {
-  return self + value * tensor1 / tensor2;
+Expr addcdiv(const Expr& self, const Expr& tensor1, const Expr& tensor2, const std::optional<Expr>& value) {
+  return self + (value ? *value * tensor1 : tensor1) / tensor2;
 }
 
 namespace {
@@ -49,7 +49,8 @@ Values lower_addc(LoweringContext& ctx) {
   const DType dtype = ctx.result_type({"self", "tensor1", "tensor2"});
   const ElementwiseTypes types = elementwise_types(Rule::kWide, dtype, dtype);
   const auto read = [&](std::string_view name) { return Expr(ctx.b, ctx.operand(name, types.compute)); };
-  const Expr value(ctx.b, ctx.number("value", types.compute, 1.0));
+  std::optional<Expr> value;
+  if (ctx.has("value") && ctx.static_number("value") != 1.0) value = read("value");
   const auto formula = ctx.name() == "aten::addcmul" ? addcmul : addcdiv;
   return {finish(formula(read("self"), read("tensor1"), read("tensor2"), value), types)};
 }
@@ -58,9 +59,13 @@ Values lower_addc(LoweringContext& ctx) {
 
 const OpTable& ternary_ops() {
   static const OpTable table = {
-      {"aten::where", lower_where},     {"aten::clamp", lower_clamp}, {"aten::clamp_min", lower_clamp},
-      {"aten::clamp_max", lower_clamp}, {"aten::lerp", lower_lerp},   {"aten::addcmul", lower_addc},
-      {"aten::addcdiv", lower_addc},
+      {"aten::where", lower_where},
+      {"aten::clamp", lower_clamp},
+      {"aten::clamp_min", lower_clamp},
+      {"aten::clamp_max", lower_clamp},
+      {"aten::lerp", lower_lerp},
+      {.name = "aten::addcmul", .lower = lower_addc, .constant_defaults = {"value"}},
+      {.name = "aten::addcdiv", .lower = lower_addc, .constant_defaults = {"value"}},
   };
   return table;
 }

@@ -192,6 +192,7 @@ const std::vector<UnaryOp>& unary_functions() {
       {"aten::ceil", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.ceil"); }},
       {"aten::floor", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.floor"); }},
       {"aten::trunc", Rule::kSame, truncate},
+      {"aten::round", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.round_nearest_even"); }},
       {"aten::frac", Rule::kSame, [](const Expr& x) { return x - truncate(x); }},
       {"aten::relu", Rule::kSame, [](const Expr& x) { return maximum(x, 0.0); }},
       {"aten::conj_physical", Rule::kSame, conj},
@@ -242,8 +243,9 @@ const std::vector<UnaryOp>& unary_functions() {
 const OpTable& unary_ops() {
   static const OpTable table = [] {
     OpTable entries;
-    for (const UnaryOp& op : unary_functions()) entries.push_back({op.name, lower_unary});
-    entries.push_back({"aten::round", lower_round});
+    for (const UnaryOp& op : unary_functions()) {
+      entries.push_back({op.name, op.name == "aten::round" ? lower_round : lower_unary});
+    }
     entries.push_back({"aten::nan_to_num", lower_nan_to_num});
     entries.push_back({"aten::polygamma", lower_polygamma});
     entries.push_back({"aten::mvlgamma", lower_mvlgamma});
