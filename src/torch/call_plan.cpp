@@ -1,0 +1,294 @@
+#include "torch/call_plan.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "base/env.h"
+#include "exec/lower.h"
+#include "torch/scalar_type.h"
+#include "torch/statistics.h"
+#include "torch/storage.h"
+
+namespace torch_pjrt {
+namespace {
+
+using Kind = ArgumentRule::Kind;
+
+// --- the signature's arguments -------------------------------------------------------------------------------------------
+
+lazy::ScalarKind scalar_kind(c10::ScalarType type) {
+  if (c10::isComplexType(type)) return lazy::ScalarKind::kComplex;
+  if (c10::isFloatingType(type)) return lazy::ScalarKind::kDouble;
+  return type == c10::ScalarType::Bool ? lazy::ScalarKind::kBool : lazy::ScalarKind::kInt;
+}
+
+lazy::ScalarRef add_slot(lazy::Signature& signature, lazy::ScalarKind kind) {
+  const lazy::ScalarRef ref{kind, static_cast<uint32_t>(signature.slot_is_int.size())};
+  const bool is_int = kind == lazy::ScalarKind::kBool || kind == lazy::ScalarKind::kInt;
+  signature.slot_is_int.push_back(is_int);
+  if (kind == lazy::ScalarKind::kComplex) signature.slot_is_int.push_back(false);
+  return ref;
+}
+
+lazy::TensorRef add_tensor(lazy::Signature& signature, const at::Tensor& tensor, bool is_unread) {
+  lazy::TensorRef ref;
+  if (!tensor.defined() || is_unread) return ref;
+  ref.dtype = to_dtype(tensor.scalar_type());
+  ref.is_wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  if (is_xla(tensor)) {
+    ref.source = lazy::TensorRef::Source::kOperand;
+    ref.index = static_cast<uint32_t>(signature.operands.size());
+    signature.operands.push_back({ref.dtype, {tensor.sizes().begin(), tensor.sizes().end()}});
+  } else {
+    ref.source = lazy::TensorRef::Source::kScalar;
+    ref.scalar = add_slot(signature, scalar_kind(tensor.scalar_type()));
+  }
+  return ref;
+}
+
+lazy::Attribute number_attribute(const c10::IValue& value) {
+  if (value.isInt()) return value.toInt();
+  if (value.isDouble()) return value.toDouble();
+  if (value.isBool()) return value.toBool();
+  if (value.isComplexDouble()) {
+    const auto number = value.toComplexDouble();
+    return std::complex<double>(number.real(), number.imag());
+  }
+  return std::monostate();
+}
+
+lazy::Attribute list_attribute(const c10::IValue& value) {
+  if (value.isIntList()) return Dims(value.toIntVector());
+  if (value.isDoubleList()) return value.toDoubleVector();
+  if (value.isBoolList()) {
+    const auto list = value.toBoolList();
+    return std::vector<bool>(list.begin(), list.end());
+  }
+  if (value.isNone()) return std::monostate();
+  // Scalar[]: of numbers, or int[] holding symbolic wrappers.
+  std::vector<double> numbers;
+  Dims integers;
+  for (const c10::IValue& item : value.toListRef()) {
+    if (item.isInt()) integers.push_back(item.toInt());
+    numbers.push_back(item.isInt() ? static_cast<double>(item.toInt()) : item.toScalar().toDouble());
+  }
+  if (integers.size() == numbers.size()) return integers;
+  return numbers;
+}
+
+lazy::Attribute static_attribute(const c10::IValue& value) {
+  if (value.isString()) return value.toStringRef();
+  if (value.isList()) return list_attribute(value);
+  return number_attribute(value);
+}
+
+lazy::ScalarKind scalar_kind(const c10::IValue& value) {
+  if (value.isBool()) return lazy::ScalarKind::kBool;
+  if (value.isInt()) return lazy::ScalarKind::kInt;
+  return value.isComplexDouble() ? lazy::ScalarKind::kComplex : lazy::ScalarKind::kDouble;
+}
+
+lazy::Argument make_argument(lazy::Signature& signature, const ArgumentRule& rule, const c10::IValue& value) {
+  lazy::Argument argument;
+  switch (rule.kind) {
+    case Kind::kTensor:
+      argument.kind = lazy::Argument::Kind::kTensor;
+      argument.tensors.push_back(
+          add_tensor(signature, value.isNone() ? at::Tensor() : value.toTensor(), rule.is_unread));
+      break;
+    case Kind::kTensorList:
+      argument.kind = lazy::Argument::Kind::kTensorList;
+      if (value.isNone()) break;
+      for (const c10::IValue& item : value.toListRef()) {
+        argument.tensors.push_back(
+            add_tensor(signature, item.isNone() ? at::Tensor() : item.toTensor(), rule.is_unread));
+      }
+      break;
+    case Kind::kScalar:
+      if (rule.is_static || value.isNone()) {
+        argument.attribute = number_attribute(value);
+        break;
+      }
+      argument.kind = lazy::Argument::Kind::kScalar;
+      argument.scalars.push_back(add_slot(signature, scalar_kind(value)));
+      break;
+    case Kind::kScalarList:
+      if (rule.is_static || value.isNone()) {
+        argument.attribute = list_attribute(value);
+        break;
+      }
+      argument.kind = lazy::Argument::Kind::kScalarList;
+      for (const c10::IValue& item : value.toListRef()) {
+        argument.scalars.push_back(add_slot(signature, scalar_kind(item)));
+      }
+      break;
+    case Kind::kDType:
+      if (!value.isNone()) argument.attribute = to_dtype(value.toScalarType());
+      break;
+    case Kind::kStatic:
+      argument.attribute = static_attribute(value);
+      break;
+    case Kind::kGenerator:
+    case Kind::kIgnored:
+      break;
+  }
+  return argument;
+}
+
+// --- PyTorch's meta kernel -----------------------------------------------------------------------------------------------
+
+at::Tensor to_meta(const at::Tensor& tensor) {
+  if (!tensor.defined() || !is_xla(tensor)) return tensor;
+  auto meta = at::empty_strided(tensor.sizes(), tensor.strides(),
+                                at::TensorOptions().dtype(tensor.scalar_type()).device(at::kMeta));
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+  meta._set_conj(tensor.is_conj());
+  meta._set_neg(tensor.is_neg());
+  return meta;
+}
+
+c10::IValue to_meta(const ArgumentRule& rule, const c10::IValue& value) {
+  if (rule.kind == Kind::kGenerator) return c10::IValue();
+  if (value.isDevice()) return c10::IValue(c10::Device(c10::DeviceType::Meta));
+  if (rule.kind == Kind::kTensor && value.isTensor()) return to_meta(value.toTensor());
+  if (rule.kind != Kind::kTensorList || value.isNone()) return value;
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(to_meta(tensor));
+    return list;
+  }
+  c10::List<std::optional<at::Tensor>> list;
+  for (const auto& tensor : value.toOptionalTensorVector()) {
+    list.push_back(tensor ? std::optional(to_meta(*tensor)) : std::nullopt);
+  }
+  return list;
+}
+
+// False when PyTorch has no meta kernel for this operator in this process.
+bool run_meta(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                                 c10::autocast_dispatch_keyset);
+  try {
+    op.callBoxed(&stack);
+    return true;
+  } catch (const c10::NotImplementedError&) {
+    return false;
+  }
+}
+
+// --- outputs ----------------------------------------------------------------------------------------------------------------
+
+void add_output(CallPlan& plan, const at::Tensor& tensor) {
+  CallPlan::Output output;
+  lazy::OutputSpec spec;
+  output.is_defined = tensor.defined();
+  if (tensor.defined()) {
+    output.scalar_type = tensor.scalar_type();
+    spec.type = {to_dtype(tensor.scalar_type()), {tensor.sizes().begin(), tensor.sizes().end()}};
+    output.is_contiguous = tensor.is_contiguous() || !tensor.is_non_overlapping_and_dense();
+    spec.strides = output.is_contiguous ? row_major_strides(spec.type.dims)
+                                        : Dims(tensor.strides().begin(), tensor.strides().end());
+    if (!output.is_contiguous) output.layout = lazy::intern_layout(spec.type.dims, spec.strides);
+  }
+  plan.outputs.push_back(output);
+  plan.signature.outputs.push_back(std::move(spec));
+}
+
+void add_mutated_outputs(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!info.arguments[i].is_mutated) continue;
+    const c10::IValue& value = arguments[i];
+    if (info.arguments[i].kind == Kind::kTensorList) {
+      for (const at::Tensor& tensor : value.toTensorVector()) add_output(plan, tensor);
+    } else {
+      add_output(plan, value.isNone() ? at::Tensor() : value.toTensor());
+    }
+  }
+}
+
+void add_fresh_outputs(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> results) {
+  for (size_t i = 0; i < info.returns.size(); ++i) {
+    if (info.returns[i].kind == ReturnRule::Kind::kFresh) {
+      add_output(plan, results[i].isNone() ? at::Tensor() : results[i].toTensor());
+    } else if (info.returns[i].kind == ReturnRule::Kind::kFreshList) {
+      const auto tensors = results[i].toTensorVector();
+      for (const at::Tensor& tensor : tensors) add_output(plan, tensor);
+      plan.list_sizes.push_back(tensors.size());
+    }
+  }
+}
+
+// No meta kernel: the lowering's own types, row-major.
+void infer_outputs_by_lowering(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  const auto trial = try_lowering(plan.signature, /*has_outputs=*/false);
+  size_t next = 0;
+  for (const ReturnRule& rule : info.returns) {
+    TP_USER_CHECK(rule.kind != ReturnRule::Kind::kFreshList, kUnimplemented, info.name,
+                  ": returns a list and PyTorch has no meta kernel for it");
+    if (rule.kind != ReturnRule::Kind::kFresh) continue;
+    const TrialOutput& output = trial.at(next++);
+    CallPlan::Output planned;
+    planned.is_defined = output.is_defined;
+    planned.scalar_type = to_scalar_type(output.type.dtype);
+    plan.outputs.push_back(planned);
+    plan.signature.outputs.push_back({output.type, row_major_strides(output.type.dims)});
+  }
+  add_mutated_outputs(plan, info, arguments);
+}
+
+void confirm_by_lowering(CallPlan& plan) {
+  const auto trial = try_lowering(plan.signature, /*has_outputs=*/true);
+  for (size_t i = 0; i < trial.size(); ++i) {
+    plan.outputs[i].is_defined = plan.outputs[i].is_defined && trial[i].is_defined;
+  }
+}
+
+void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
+                  c10::ArrayRef<c10::IValue> arguments) {
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(to_meta(info.arguments[i], arguments[i]));
+  const torch::jit::Stack meta_arguments = stack;  // in-place and out= operators change these
+  if (run_meta(op, stack)) {
+    add_fresh_outputs(plan, info, stack);
+    add_mutated_outputs(plan, info, meta_arguments);
+  } else {
+    infer_outputs_by_lowering(plan, info, arguments);
+  }
+}
+
+}  // namespace
+
+CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Hash128 hash,
+                   int device) {
+  // A lowering that is wrong must not be met at the cut: the call runs on the CPU instead, and is counted. Developers ask for
+  // the error.
+  static const bool is_strict = env_flag("TORCH_PJRT_STRICT", false);
+  CallPlan plan;
+  plan.signature.schema = &info.schema;
+  plan.signature.entry = info.entry;
+  plan.signature.hash = hash;
+  if (!info.is_recordable) {
+    plan.fallback_reason = "returns something other than tensors";
+    return plan;
+  }
+  try {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (info.arguments[i].is_out) break;  // out= arguments come last and are outputs only
+      plan.signature.arguments.push_back(make_argument(plan.signature, info.arguments[i], arguments[i]));
+    }
+    if (info.entry->random) {
+      add_slot(plan.signature, lazy::ScalarKind::kInt);
+      add_slot(plan.signature, lazy::ScalarKind::kInt);
+    }
+    plan_outputs(plan, op, info, arguments);
+    confirm_by_lowering(plan);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal && is_strict) throw;
+    if (error.code() == ErrorCode::kInternal) count("LoweringError::" + info.name);
+    plan.fallback_reason = error.what();
+  }
+  return plan;
+}
+
+}  // namespace torch_pjrt

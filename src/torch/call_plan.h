@@ -1,0 +1,37 @@
+// The memoised answer to "what does this operator do with inputs of this kind": output types, how they are returned, and
+// whether it can be recorded at all.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include <optional>
+#include <vector>
+
+#include "lazy/buffer.h"
+#include "torch/op_info.h"
+
+namespace torch_pjrt {
+
+struct CallPlan {
+  struct Output {
+    bool is_defined = true;
+    bool is_contiguous = true;
+    c10::ScalarType scalar_type = c10::ScalarType::Float;
+    const lazy::Layout* layout = nullptr;
+  };
+
+  lazy::Signature signature;
+  // Parallel to signature.outputs.
+  std::vector<Output> outputs;
+  // Number of tensors in each returned list, in order of the schema's list returns.
+  std::vector<size_t> list_sizes;
+  // Why the call cannot be recorded; it then runs on the CPU.
+  std::optional<std::string> fallback_reason;
+};
+
+// Makes the plan for a call: PyTorch's meta kernel gives types and errors, a trial of the lowering confirms them. Runs other
+// operators, perhaps Python ones: call it without the lock. `arguments` are the call's, not consumed.
+CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Hash128 hash,
+                   int device);
+
+}  // namespace torch_pjrt

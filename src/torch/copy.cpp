@@ -1,0 +1,91 @@
+// Data between devices, and between xla tensors.
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/_copy_from_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/library.h>
+
+#include <cstring>
+
+#include "exec/cut.h"
+#include "exec/runtime.h"
+#include "torch/access.h"
+#include "torch/errors.h"
+#include "torch/scalar_type.h"
+#include "torch/storage.h"
+#include "torch/transfer.h"
+
+namespace torch_pjrt {
+namespace {
+
+void check_broadcast(const at::Tensor& source, const at::Tensor& destination) {
+  if (source.sizes() == destination.sizes()) return;
+  // The words of TensorIterator, which checks this for every other device.
+  const auto shape = at::infer_size(destination.sizes(), source.sizes());
+  TORCH_CHECK(at::IntArrayRef(shape) == destination.sizes(), "output with shape ", destination.sizes(),
+              " doesn't match the broadcast shape ", at::IntArrayRef(shape));
+}
+
+Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
+
+void copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
+  const lazy::Lock lock(lazy::mutex());
+  write(destination, convert(read(source), to_dims(destination.sizes()), to_dtype(destination.scalar_type())));
+}
+
+void copy_to_device(const at::Tensor& source, const at::Tensor& destination) {
+  // Converting on the host is cheaper than a program for it, and never larger than the destination unless broadcast.
+  const at::Tensor host = source.to(destination.scalar_type()).resolve_conj().resolve_neg().contiguous();
+  lazy::Value value = upload(host, destination.device().index());
+  const lazy::Lock lock(lazy::mutex());
+  write(destination, convert(std::move(value), to_dims(destination.sizes()), to_dtype(destination.scalar_type())));
+}
+
+void copy_to_host(const at::Tensor& source, const at::Tensor& destination) {
+  const at::Tensor host = download({source})[0];
+  const_cast<at::Tensor&>(destination).copy_(host);
+}
+
+void copy_across_devices(const at::Tensor& source, const at::Tensor& destination) {
+  copy_to_device(download({source})[0], destination);
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  return with_c10_errors([&] {
+    check_broadcast(self, dst);
+    if (!is_xla(dst)) {
+      copy_to_host(self, dst);
+    } else if (!is_xla(self)) {
+      copy_to_device(self, dst);
+    } else if (self.device() == dst.device()) {
+      copy_on_device(self, dst);
+    } else {
+      copy_across_devices(self, dst);
+    }
+    return dst;
+  });
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  if (self.sizes() != dst.sizes()) dst.resize_(self.sizes());
+  return copy_from(self, dst, false);
+}
+
+std::vector<at::Tensor> to_cpu(at::TensorList tensors) {
+  return with_c10_errors([&] { return download({tensors.begin(), tensors.end()}); });
+}
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  TORCH_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
+  return with_c10_errors([&] { return download({self})[0].item(); });
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("_copy_from", copy_from);
+  m.impl("_copy_from_and_resize", copy_from_and_resize);
+  m.impl("_to_cpu", to_cpu);
+  m.impl("_local_scalar_dense", local_scalar_dense);
+}
+
+}  // namespace
+}  // namespace torch_pjrt

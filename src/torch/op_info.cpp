@@ -1,0 +1,109 @@
+#include "torch/op_info.h"
+
+#include <ATen/core/jit_type.h>
+
+#include <algorithm>
+
+namespace torch_pjrt {
+namespace {
+
+using Kind = ArgumentRule::Kind;
+
+bool contains(const std::vector<std::string_view>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+c10::TypePtr strip_optional(c10::TypePtr type) {
+  if (const auto optional = type->cast<c10::OptionalType>()) return optional->getElementType();
+  return type;
+}
+
+bool is_number(c10::TypeKind kind) { return kind == c10::TypeKind::NumberType || kind == c10::TypeKind::FloatType; }
+
+Kind classify(const c10::Argument& argument) {
+  const auto type = strip_optional(argument.real_type());
+  switch (type->kind()) {
+    case c10::TypeKind::TensorType:
+      return Kind::kTensor;
+    case c10::TypeKind::NumberType:
+    case c10::TypeKind::FloatType:
+      return Kind::kScalar;
+    case c10::TypeKind::ScalarTypeType:
+      return Kind::kDType;
+    case c10::TypeKind::GeneratorType:
+      return Kind::kGenerator;
+    case c10::TypeKind::LayoutType:
+    case c10::TypeKind::MemoryFormatType:
+    case c10::TypeKind::DeviceObjType:
+      return Kind::kIgnored;
+    case c10::TypeKind::ListType: {
+      const auto element = strip_optional(type->castRaw<c10::ListType>()->getElementType());
+      if (element->kind() == c10::TypeKind::TensorType) return Kind::kTensorList;
+      return is_number(element->kind()) ? Kind::kScalarList : Kind::kStatic;
+    }
+    default:
+      return argument.name() == "pin_memory" ? Kind::kIgnored : Kind::kStatic;
+  }
+}
+
+ArgumentRule make_rule(const c10::Argument& argument, const OpEntry* entry) {
+  ArgumentRule rule;
+  rule.kind = classify(argument);
+  rule.is_mutated = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+  rule.is_out = argument.is_out();
+  if (entry == nullptr) return rule;
+  rule.is_mutated = rule.is_mutated || contains(entry->mutates, argument.name());
+  rule.is_unread = rule.is_out || contains(entry->unread, argument.name());
+  const bool is_number = rule.kind == Kind::kScalar || rule.kind == Kind::kScalarList;
+  rule.is_static = !is_number || contains(entry->static_args, argument.name());
+  return rule;
+}
+
+}  // namespace
+
+std::string base_name(const std::string& name) {
+  const auto colons = name.find("::");
+  const std::string bare = name.substr(colons + 2);
+  const bool is_dunder = bare.size() > 4 && bare.compare(0, 2, "__") == 0 && bare.compare(bare.size() - 2, 2, "__") == 0;
+  if (is_dunder) {
+    // "__iand__" is the in-place form of "__and__".
+    return bare[2] == 'i' && bare.size() > 7 ? name.substr(0, colons + 4) + bare.substr(3) : name;
+  }
+  return name.back() == '_' ? name.substr(0, name.size() - 1) : name;
+}
+
+OpInfo::OpInfo(const c10::OperatorHandle& op) {
+  const auto& function = op.schema();
+  name = base_name(function.name());
+  entry = find_op(name);
+  schema.name = name;
+  schema.overload = function.overload_name();
+  seed.mix(std::string_view(function.name()));
+  seed.mix(std::string_view(function.overload_name()));
+  for (const auto& argument : function.arguments()) {
+    schema.argument_names.push_back(argument.name());
+    arguments.push_back(make_rule(argument, entry));
+  }
+  for (const auto& result : function.returns()) {
+    ReturnRule rule;
+    const auto* alias = result.alias_info();
+    if (alias != nullptr && alias->isWrite()) {
+      rule.kind = ReturnRule::Kind::kArgument;
+      const auto& all = function.arguments();
+      const auto it = std::find_if(all.begin(), all.end(), [&](const c10::Argument& argument) {
+        return argument.alias_info() != nullptr && argument.alias_info()->beforeSets() == alias->beforeSets();
+      });
+      rule.argument = static_cast<size_t>(it - all.begin());
+      is_recordable = is_recordable && it != all.end();
+    } else if (result.type()->kind() == c10::TypeKind::ListType) {
+      rule.kind = ReturnRule::Kind::kFreshList;
+      const auto element = strip_optional(result.type()->castRaw<c10::ListType>()->getElementType());
+      is_recordable = is_recordable && element->kind() == c10::TypeKind::TensorType;
+    } else {
+      is_recordable = is_recordable && strip_optional(result.type())->kind() == c10::TypeKind::TensorType && alias == nullptr;
+    }
+    returns.push_back(rule);
+  }
+}
+
+}  // namespace torch_pjrt

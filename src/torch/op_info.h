@@ -1,0 +1,55 @@
+// What the recorder needs to know of one ATen operator overload, worked out once from its schema.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "lazy/signature.h"
+#include "ops/registry.h"
+
+namespace torch_pjrt {
+
+struct ArgumentRule {
+  enum class Kind : uint8_t {
+    kTensor,      // Tensor, Tensor?
+    kTensorList,  // Tensor[], Tensor?[]
+    kScalar,      // Scalar, float, and optionals: a run-time input unless `is_static`
+    kScalarList,  // Scalar[], float[]
+    kDType,       // ScalarType, ScalarType?
+    kGenerator,
+    kIgnored,  // Layout, Device, MemoryFormat, pin_memory: no part of the computation
+    kStatic,   // everything else
+  };
+  Kind kind = Kind::kStatic;
+  bool is_static = true;     // for numbers: a constant of the program
+  bool is_mutated = false;   // written by the operator
+  bool is_out = false;       // an out= argument: written, never read
+  bool is_unread = false;    // only the type matters
+};
+
+struct ReturnRule {
+  enum class Kind : uint8_t { kFresh, kFreshList, kArgument };
+  Kind kind = Kind::kFresh;
+  size_t argument = 0;  // kArgument: which one is returned
+};
+
+struct OpInfo {
+  std::string name;              // "aten::add"
+  const OpEntry* entry = nullptr;  // nullptr: no lowering, always falls back
+  lazy::Schema schema;
+  std::vector<ArgumentRule> arguments;
+  std::vector<ReturnRule> returns;
+  Hash128 seed;  // over name and overload
+  // False when the operator returns something that is no tensor.
+  bool is_recordable = true;
+
+  explicit OpInfo(const c10::OperatorHandle& op);
+};
+
+// "aten::add_" -> "aten::add"; names such as "aten::__iand__" and "aten::_foreach_add_" are treated alike.
+std::string base_name(const std::string& name);
+
+}  // namespace torch_pjrt

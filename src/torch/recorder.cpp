@@ -1,0 +1,358 @@
+#include "torch/recorder.h"
+
+#include <ATen/native/Resize.h>
+
+#include <bit>
+
+#include "torch/access.h"
+#include "torch/device.h"
+#include "torch/errors.h"
+#include "torch/scalar_type.h"
+#include "torch/storage.h"
+
+namespace torch_pjrt {
+namespace {
+
+using Kind = ArgumentRule::Kind;
+
+// --- the key of a call ----------------------------------------------------------------------------------------------------
+
+// Absorbs all that PyTorch's meta kernels and our lowerings depend on; finds the xla device and refuses others.
+class KeyBuilder {
+ public:
+  explicit KeyBuilder(const OpInfo& info) : hash(info.seed), info_(info) {}
+
+  void add(const ArgumentRule& rule, const c10::IValue& value) {
+    switch (rule.kind) {
+      case Kind::kTensor:
+        if (value.isNone()) return hash.mix(uint64_t{1});
+        return add_tensor(value.toTensor());
+      case Kind::kTensorList:
+        return add_tensor_list(value);
+      case Kind::kScalar:
+      case Kind::kScalarList:
+        return rule.is_static ? add_static(value) : add_number_kind(value);
+      case Kind::kGenerator:
+      case Kind::kIgnored:
+        // A factory's device; its layout and memory format still shape the meta kernel's answer.
+        if (value.isDevice()) {
+          const auto device_argument = value.toDevice();
+          if (device_argument.type() == c10::DeviceType::XLA) set_device(device_argument);
+        }
+        return value.isInt() ? hash.mix(value.toInt()) : hash.mix(uint64_t{2});
+      case Kind::kDType:
+      case Kind::kStatic:
+        return add_static(value);
+    }
+  }
+
+  Hash128 hash;
+  int device = -1;
+
+ private:
+  void set_device(c10::Device found) {
+    const int index = found.has_index() ? found.index() : current_device();
+    if (device < 0) device = index;
+    TORCH_CHECK(device == index, "Expected all tensors to be on the same device, but found at least two devices, xla:",
+                device, " and xla:", index, "!");
+  }
+
+  void add_tensor(const at::Tensor& tensor) {
+    if (!tensor.defined()) return hash.mix(uint64_t{3});
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    const auto type = static_cast<uint64_t>(tensor.scalar_type());
+    const auto tensor_device = tensor.device();
+    if (tensor_device.type() == c10::DeviceType::XLA) {
+      set_device(tensor_device);
+      const bool is_contiguous = impl.is_contiguous();
+      const auto sizes = impl.sizes();
+      hash.mix(type << 8 | uint64_t{is_contiguous} << 7 | uint64_t{impl.is_wrapped_number()} << 6 |
+               uint64_t{tensor.is_conj()} << 5 | uint64_t{tensor.is_neg()} << 4 | 4);
+      hash.mix_range(sizes.begin(), sizes.end());
+      if (!is_contiguous) {
+        const auto strides = impl.strides();
+        hash.mix_range(strides.begin(), strides.end());
+      }
+      return;
+    }
+    TORCH_CHECK(tensor_device.is_cpu() && tensor.dim() == 0,
+                "Expected all tensors to be on the same device, but found at least two devices, xla:",
+                device < 0 ? current_device() : device, " and ", tensor_device, "!");
+    hash.mix(type << 8 | uint64_t{impl.is_wrapped_number()} << 6 | 5);
+  }
+
+  void add_tensor_list(const c10::IValue& value) {
+    if (value.isNone()) return hash.mix(uint64_t{6});
+    const auto list = value.toListRef();
+    hash.mix(static_cast<uint64_t>(list.size()));
+    for (const c10::IValue& item : list) {
+      if (item.isNone()) {
+        hash.mix(uint64_t{1});
+      } else {
+        add_tensor(item.toTensor());
+      }
+    }
+  }
+
+  void add_number_kind(const c10::IValue& value) {
+    if (value.isList()) {
+      const auto list = value.toListRef();
+      hash.mix(static_cast<uint64_t>(list.size()));
+      for (const c10::IValue& item : list) add_number_kind(item);
+      return;
+    }
+    hash.mix(uint64_t{value.isDouble()} | uint64_t{value.isInt()} << 1 | uint64_t{value.isBool()} << 2 |
+             uint64_t{value.isComplexDouble()} << 3 | 16);
+  }
+
+  void add_static(const c10::IValue& value) {
+    if (value.isInt()) {
+      hash.mix(uint64_t{7});
+      return hash.mix(value.toInt());
+    }
+    if (value.isBool()) return hash.mix(uint64_t{value.toBool()} | 8);
+    if (value.isNone()) return hash.mix(uint64_t{10});
+    if (value.isDouble()) {
+      hash.mix(uint64_t{11});
+      return hash.mix(value.toDouble());
+    }
+    if (value.isString()) return hash.mix(std::string_view(value.toStringRef()));
+    if (value.isComplexDouble()) {
+      hash.mix(value.toComplexDouble().real());
+      return hash.mix(value.toComplexDouble().imag());
+    }
+    if (value.isList()) {
+      const auto list = value.toListRef();
+      hash.mix(static_cast<uint64_t>(list.size()) << 8 | 12);
+      for (const c10::IValue& item : list) add_static(item);
+      return;
+    }
+    TP_USER_CHECK(false, kUnimplemented, info_.name, ": an argument of type ", value.tagKind(), " cannot be recorded");
+  }
+
+  const OpInfo& info_;
+};
+
+// --- run-time inputs -------------------------------------------------------------------------------------------------------
+
+// Operands and scalar slots in the order in which make_plan laid them out. Needs the lock.
+class InputReader {
+ public:
+  void add(const ArgumentRule& rule, const c10::IValue& value) {
+    if (value.isNone()) return;
+    if (rule.kind == Kind::kTensor) return add_tensor(value.toTensor(), rule.is_unread);
+    if (rule.kind == Kind::kTensorList) {
+      for (const c10::IValue& item : value.toListRef()) {
+        if (!item.isNone()) add_tensor(item.toTensor(), rule.is_unread);
+      }
+      return;
+    }
+    if (rule.is_static) return;
+    if (rule.kind == Kind::kScalar) return add_number(value);
+    for (const c10::IValue& item : value.toListRef()) add_number(item);
+  }
+
+  void add_slot(uint64_t bits) { slots.push_back(bits); }
+
+  c10::SmallVector<lazy::Value, 6> operands;
+  c10::SmallVector<uint64_t, 6> slots;
+
+ private:
+  void add_tensor(const at::Tensor& tensor, bool is_unread) {
+    if (!tensor.defined() || is_unread) return;
+    if (is_xla(tensor)) {
+      operands.push_back(read(tensor));
+    } else {
+      add_cpu_scalar(tensor);
+    }
+  }
+
+  void add_cpu_scalar(const at::Tensor& tensor) {
+    // at::Tensor::item() would dispatch; the value is right there.
+    switch (tensor.scalar_type()) {
+      case c10::ScalarType::Double:
+        return add_double(*static_cast<const double*>(tensor.const_data_ptr()));
+      case c10::ScalarType::Long:
+        return add_int(*static_cast<const int64_t*>(tensor.const_data_ptr()));
+      case c10::ScalarType::Float:
+        return add_double(*static_cast<const float*>(tensor.const_data_ptr()));
+      default:
+        return add_scalar(tensor.item());
+    }
+  }
+
+  void add_scalar(const at::Scalar& scalar) {
+    if (scalar.isComplex()) {
+      add_double(scalar.toComplexDouble().real());
+      add_double(scalar.toComplexDouble().imag());
+    } else if (scalar.isFloatingPoint()) {
+      add_double(scalar.toDouble());
+    } else {
+      add_int(scalar.to<int64_t>());
+    }
+  }
+
+  void add_number(const c10::IValue& value) {
+    if (value.isDouble()) return add_double(value.toDouble());
+    if (value.isInt()) return add_int(value.toInt());
+    add_scalar(value.toScalar());
+  }
+
+  void add_double(double value) { slots.push_back(std::bit_cast<uint64_t>(value)); }
+  void add_int(int64_t value) { slots.push_back(std::bit_cast<uint64_t>(value)); }
+};
+
+// --- results ----------------------------------------------------------------------------------------------------------------
+
+// Hands out the node's outputs in order: fresh tensors first, then mutated arguments.
+class ResultWriter {
+ public:
+  ResultWriter(const CallPlan& plan, lazy::Node* node, int device) : plan_(plan), node_(node), device_(device) {}
+
+  at::Tensor next_fresh() {
+    const size_t i = next_++;
+    const CallPlan::Output& output = plan_.outputs[i];
+    if (!output.is_defined) return {};
+    const lazy::OutputSpec& spec = plan_.signature.outputs[i];
+    at::Tensor tensor = output.is_contiguous
+                            ? make_contiguous_tensor(device_, spec.type.dims, output.scalar_type)
+                            : make_tensor(device_, spec.type.dims, spec.strides, output.scalar_type);
+    buffer_of(tensor).set({node_, static_cast<uint32_t>(i)}, output.layout);
+    return tensor;
+  }
+
+  void next_mutated(const at::Tensor& tensor) {
+    const size_t i = next_++;
+    if (!plan_.outputs[i].is_defined || !tensor.defined()) return;
+    const Dims& dims = plan_.signature.outputs[i].type.dims;
+    const auto sizes = tensor.sizes();
+    if (!std::equal(sizes.begin(), sizes.end(), dims.begin(), dims.end())) resize_out(tensor, i);
+    write(tensor, {node_, static_cast<uint32_t>(i)});
+  }
+
+ private:
+  // An out= tensor of the wrong size: the meta kernel has warned or refused already.
+  void resize_out(const at::Tensor& tensor, size_t i) {
+    const lazy::OutputSpec& spec = plan_.signature.outputs[i];
+    c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    impl.set_sizes_and_strides(spec.type.dims, spec.strides);
+    c10::StorageImpl& storage = *impl.unsafe_storage().unsafeGetStorageImpl();
+    const size_t needed = (static_cast<size_t>(tensor.storage_offset()) + static_cast<size_t>(impl.numel())) * tensor.itemsize();
+    if (storage.nbytes() < needed) resize_storage(storage, needed);
+  }
+
+  const CallPlan& plan_;
+  lazy::Node* node_;
+  int device_;
+  size_t next_ = 0;
+};
+
+void write_mutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, ResultWriter& results) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!info.arguments[i].is_mutated) continue;
+    const c10::IValue& value = arguments[i];
+    if (info.arguments[i].kind == Kind::kTensorList) {
+      for (const c10::IValue& item : value.toListRef()) results.next_mutated(item.toTensor());
+    } else {
+      results.next_mutated(value.isNone() ? at::Tensor() : value.toTensor());
+    }
+  }
+}
+
+torch::jit::Stack write_results(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::IValue> arguments,
+                                lazy::Node* node, int device) {
+  ResultWriter results(plan, node, device);
+  torch::jit::Stack returned;
+  returned.reserve(info.returns.size());
+  size_t next_list = 0;
+  for (const ReturnRule& rule : info.returns) {
+    if (rule.kind == ReturnRule::Kind::kFresh) {
+      returned.emplace_back(results.next_fresh());
+    } else if (rule.kind == ReturnRule::Kind::kArgument) {
+      returned.push_back(arguments[rule.argument]);
+    } else {
+      c10::List<at::Tensor> list;
+      const size_t count = plan.list_sizes[next_list++];
+      list.reserve(count);
+      for (size_t i = 0; i < count; ++i) list.push_back(results.next_fresh());
+      returned.emplace_back(std::move(list));
+    }
+  }
+  write_mutated(info, arguments, results);
+  return returned;
+}
+
+// A generator argument, or nullopt for the default one.
+std::optional<at::Generator> find_generator(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.arguments[i].kind == Kind::kGenerator && !arguments[i].isNone()) return arguments[i].toGenerator();
+  }
+  return std::nullopt;
+}
+
+void add_random_slots(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::IValue> arguments, int device,
+                      InputReader& inputs) {
+  const auto count = static_cast<uint64_t>(plan.signature.outputs.at(0).type.numel() * info.entry->counters_per_element);
+  const RandomCounter counter = advance(find_generator(info, arguments), device, count);
+  inputs.add_slot(counter.seed);
+  inputs.add_slot(counter.offset);
+}
+
+}  // namespace
+
+const CallPlan& Recorder::plan_for(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, int& device) {
+  KeyBuilder key(info_);
+  for (size_t i = 0; i < arguments.size(); ++i) key.add(info_.arguments[i], arguments[i]);
+  device = key.device < 0 ? current_device() : key.device;
+  {
+    const lazy::Lock lock(lazy::mutex());
+    const auto it = plans_.find(key.hash);
+    if (it != plans_.end()) return *it->second;
+  }
+  auto plan = std::make_unique<CallPlan>(make_plan(op, info_, arguments, key.hash, device));
+  const lazy::Lock lock(lazy::mutex());
+  // Another thread may have made the same plan meanwhile; the first one stays.
+  return *plans_.emplace(key.hash, std::move(plan)).first->second;
+}
+
+void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  if (info_.entry == nullptr) return run_on_cpu(op, stack, "no lowering");
+  const size_t num_arguments = info_.arguments.size();
+  const auto arguments = torch::jit::last(*stack, num_arguments);
+  torch::jit::Stack returned;
+  const CallPlan* plan = nullptr;
+  with_c10_errors([&] {
+    int device = 0;
+    plan = &plan_for(op, arguments, device);
+    if (plan->fallback_reason) return;
+    const lazy::Lock lock(lazy::mutex());
+    InputReader inputs;
+    for (size_t i = 0; i < num_arguments; ++i) {
+      if (info_.arguments[i].is_out) break;
+      inputs.add(info_.arguments[i], arguments[i]);
+    }
+    if (info_.entry->random) add_random_slots(info_, *plan, arguments, device, inputs);
+    lazy::Node* node = lazy::Graph::get(device).record(plan->signature, {inputs.operands.data(), inputs.operands.size()},
+                                                       {inputs.slots.data(), inputs.slots.size()});
+    // Held until the results are: a node without users would be freed.
+    const lazy::Value keep(node, 0);
+    returned = write_results(info_, *plan, arguments, node, device);
+  });
+  if (plan->fallback_reason) return run_on_cpu(op, stack, *plan->fallback_reason);
+  torch::jit::drop(*stack, num_arguments);
+  for (c10::IValue& value : returned) stack->push_back(std::move(value));
+}
+
+void record_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  static auto* recorders = new std::unordered_map<const void*, std::unique_ptr<Recorder>>();
+  Recorder* recorder = nullptr;
+  {
+    const lazy::Lock lock(lazy::mutex());
+    auto& slot = (*recorders)[&op.schema()];
+    if (!slot) slot = std::make_unique<Recorder>(op);
+    recorder = slot.get();
+  }
+  (*recorder)(op, keys, stack);
+}
+
+}  // namespace torch_pjrt

@@ -1,0 +1,36 @@
+// The boxed kernel that records an ATen operator: one for every operator that has a lowering, the backend fallback for the rest.
+#pragma once
+
+#include <ATen/core/boxing/BoxedKernel.h>
+#include <ATen/core/boxing/OperatorKernel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <unordered_map>
+
+#include "torch/call_plan.h"
+#include "torch/op_info.h"
+
+namespace torch_pjrt {
+
+// Recorder of one operator overload. Thread safe.
+class Recorder final : public c10::OperatorKernel {
+ public:
+  explicit Recorder(const c10::OperatorHandle& op) : info_(op) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+ private:
+  const CallPlan& plan_for(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, int& device);
+
+  OpInfo info_;
+  // Plans are never dropped: nodes point to their signatures.
+  std::unordered_map<Hash128, std::unique_ptr<CallPlan>> plans_;
+};
+
+// The backend fallback: finds or makes the Recorder of `op`.
+void record_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// Runs `op` on the CPU and brings the results back; counted as "aten::name".
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const std::string& reason);
+
+}  // namespace torch_pjrt

@@ -1,0 +1,72 @@
+#include "torch/transfer.h"
+
+#include <ATen/ops/empty.h>
+
+#include "exec/cut.h"
+#include "exec/device_value.h"
+#include "exec/runtime.h"
+#include "torch/access.h"
+#include "torch/scalar_type.h"
+#include "torch/storage.h"
+
+namespace torch_pjrt {
+namespace {
+
+TensorType type_of(const at::Tensor& tensor) {
+  return {to_dtype(tensor.scalar_type()), {tensor.sizes().begin(), tensor.sizes().end()}};
+}
+
+// A storage-less holder of a tensor's elements, so that a cut computes them.
+std::unique_ptr<lazy::Buffer> hold_elements(const at::Tensor& tensor) {
+  lazy::Value value = read(tensor);
+  auto holder = std::make_unique<lazy::Buffer>(tensor.device().index(), value.type().size_bytes());
+  holder->set(std::move(value), nullptr);
+  return holder;
+}
+
+struct Holders {
+  std::vector<std::unique_ptr<lazy::Buffer>> buffers;
+  ~Holders() {
+    const lazy::Lock lock(lazy::mutex());
+    buffers.clear();
+  }
+};
+
+}  // namespace
+
+lazy::Value upload(const at::Tensor& host, int device) {
+  auto data = Runtime::get().upload(host.const_data_ptr(), type_of(host), device);
+  const lazy::Lock lock(lazy::mutex());
+  return lazy::Graph::get(device).leaf(std::move(data));
+}
+
+std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors) {
+  std::vector<Ref<lazy::DeviceData>> data(tensors.size());
+  {
+    Holders holders;
+    const lazy::Lock lock(lazy::mutex());
+    holders.buffers.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].defined() && is_xla(tensors[i])) holders.buffers[i] = hold_elements(tensors[i]);
+    }
+    for (const auto& holder : holders.buffers) {
+      if (holder && !holder->value().is_data()) cut(holder->graph());
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (holders.buffers[i]) data[i] = holders.buffers[i]->value().node()->data();
+    }
+  }
+  std::vector<at::Tensor> results;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!data[i]) {
+      results.push_back(tensors[i]);
+      continue;
+    }
+    at::Tensor host = at::empty(tensors[i].sizes(), at::TensorOptions().dtype(tensors[i].scalar_type()));
+    Runtime::get().download(static_cast<const DeviceValue&>(*data[i]), host.mutable_data_ptr());
+    results.push_back(std::move(host));
+  }
+  return results;
+}
+
+}  // namespace torch_pjrt

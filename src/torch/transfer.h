@@ -1,0 +1,20 @@
+// Whole tensors between host and device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "lazy/node.h"
+
+namespace torch_pjrt {
+
+// The device value of a contiguous CPU tensor. Returns before the transfer is done where the plugin allows; the tensor's
+// memory may be reused at once.
+lazy::Value upload(const at::Tensor& host, int device);
+
+// Contiguous CPU copies of these xla tensors (undefined and CPU tensors are passed through). Cuts the graph when one of
+// them is pending, and blocks.
+std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors);
+
+}  // namespace torch_pjrt
