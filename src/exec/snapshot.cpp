@@ -12,18 +12,6 @@ void mix_type(Hash128& hash, const TensorType& type) {
   hash.mix_range(type.dims.begin(), type.dims.end());
 }
 
-void add_slots(const lazy::Node& node, Snapshot& snapshot) {
-  const auto slots = node.slots();
-  const auto& is_int = node.signature().slot_is_int;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (is_int[i]) {
-      snapshot.integers.push_back(std::bit_cast<int64_t>(slots[i]));
-    } else {
-      snapshot.reals.push_back(std::bit_cast<double>(slots[i]));
-    }
-  }
-}
-
 void add_parameter(const lazy::Node& leaf, uint64_t pass, Snapshot& snapshot) {
   TP_CHECK(leaf.is_data(), "an operand is recorded after its use");
   leaf.pass = pass;
@@ -36,6 +24,18 @@ void add_parameter(const lazy::Node& leaf, uint64_t pass, Snapshot& snapshot) {
 }
 
 }  // namespace
+
+void add_slots(const lazy::Node& node, Snapshot& snapshot) {
+  const auto slots = node.slots();
+  const auto& is_int = node.signature().slot_is_int;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (is_int[i]) {
+      snapshot.integers.push_back(std::bit_cast<int64_t>(slots[i]));
+    } else {
+      snapshot.reals.push_back(std::bit_cast<double>(slots[i]));
+    }
+  }
+}
 
 void take_snapshot(lazy::Graph& graph, Snapshot& snapshot) {
   snapshot.device = graph.device();

@@ -37,4 +37,7 @@ struct Snapshot {
 // Fills `snapshot` (its vectors keep their capacity). Caller holds the lock; Node::position stays set until the next snapshot.
 void take_snapshot(lazy::Graph& graph, Snapshot& snapshot);
 
+// Appends a node's scalars.
+void add_slots(const lazy::Node& node, Snapshot& snapshot);
+
 }  // namespace torch_pjrt

@@ -70,6 +70,13 @@ lazy::Signature make_internal_signature(std::string_view name, const std::vector
 
 Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
 
+lazy::Value flatten(lazy::Value value) {
+  if (value.type().rank() == 1) return value;
+  lazy::Graph& graph = value.node()->graph();
+  const TensorType type{value.type().dtype, {value.type().numel()}};
+  return record_internal(graph, "xla::reshape", {"self"}, {std::move(value)}, {{"dims", type.dims}}, type);
+}
+
 // The buffer's value as row-major memory of `dtype` elements.
 lazy::Value physical(lazy::Buffer& buffer, DType dtype) {
   const int64_t numel = static_cast<int64_t>(buffer.size_bytes() / size_bytes(dtype));
@@ -84,7 +91,8 @@ lazy::Value physical(lazy::Buffer& buffer, DType dtype) {
                             {{"permutation", layout->physical_order}}, type);
   }
   if (value.type().dtype != dtype) {
-    value = record_internal(buffer.graph(), "xla::bitcast", {"self"}, {value}, {{"dtype", dtype}}, {dtype, {numel}});
+    value = record_internal(buffer.graph(), "xla::bitcast", {"self"}, {flatten(std::move(value))}, {{"dtype", dtype}},
+                            {dtype, {numel}});
   }
   return value;
 }
@@ -197,11 +205,7 @@ void resize_value(lazy::Buffer& buffer, size_t new_size_bytes) {
   DType dtype = buffer.value().type().dtype;
   if (new_size_bytes % size_bytes(dtype) != 0) dtype = DType::kU8;
   const auto numel = static_cast<int64_t>(new_size_bytes / size_bytes(dtype));
-  lazy::Value flat = physical(buffer, dtype);
-  if (flat.type().rank() != 1) {
-    const TensorType type{dtype, {flat.type().numel()}};
-    flat = record_internal(buffer.graph(), "xla::reshape", {"self"}, {std::move(flat)}, {{"dims", type.dims}}, type);
-  }
+  lazy::Value flat = flatten(physical(buffer, dtype));
   buffer.set(record_internal(buffer.graph(), "xla::resize_flat", {"self"}, {std::move(flat)}, {{"numel", numel}},
                              {dtype, {numel}}),
              nullptr);

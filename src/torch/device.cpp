@@ -16,6 +16,15 @@ thread_local int current = 0;
 
 c10::Device device_of(int index) { return {c10::DeviceType::XLA, static_cast<c10::DeviceIndex>(index)}; }
 
+// One when the client cannot start: the error shows at the first use of the device.
+c10::DeviceIndex count_devices() noexcept {
+  try {
+    return static_cast<c10::DeviceIndex>(Runtime::device_count());
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
 // Executions of one device run in recording order, so a device has one stream and an event has nothing to record.
 class XlaGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -38,7 +47,7 @@ class XlaGuard final : public c10::impl::DeviceGuardImplInterface {
 
   // The autograd engine reads this at the first backward of the process, perhaps before any client exists.
   c10::DeviceIndex deviceCount() const noexcept override {
-    return static_cast<c10::DeviceIndex>(Runtime::expected_device_count());
+    return count_devices();
   }
 
   void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
@@ -60,7 +69,7 @@ struct XlaHooks final : at::XLAHooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return api::is_client_started(); }
   std::string showConfig() const override { return api::plugin_description(); }
   c10::DeviceIndex deviceCount() const override {
-    return static_cast<c10::DeviceIndex>(Runtime::expected_device_count());
+    return count_devices();
   }
   void setCurrentDevice(c10::DeviceIndex device) const override { set_current_device(device); }
   c10::DeviceIndex getCurrentDevice() const override { return static_cast<c10::DeviceIndex>(current); }

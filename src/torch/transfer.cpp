@@ -50,7 +50,7 @@ std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors) {
       if (tensors[i].defined() && is_xla(tensors[i])) holders.buffers[i] = hold_elements(tensors[i]);
     }
     for (const auto& holder : holders.buffers) {
-      if (holder && !holder->value().is_data()) cut(holder->graph());
+      if (holder && !holder->value().is_data()) cut(holder->graph(), "read");
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (holders.buffers[i]) data[i] = holders.buffers[i]->value().node()->data();
@@ -63,7 +63,7 @@ std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors) {
       continue;
     }
     at::Tensor host = at::empty(tensors[i].sizes(), at::TensorOptions().dtype(tensors[i].scalar_type()));
-    Runtime::get().download(static_cast<const DeviceValue&>(*data[i]), host.mutable_data_ptr());
+    Runtime::get().download(static_cast<DeviceValue&>(*data[i]), host.mutable_data_ptr());
     results.push_back(std::move(host));
   }
   return results;

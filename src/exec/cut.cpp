@@ -1,0 +1,174 @@
+#include "exec/cut.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "base/env.h"
+#include "exec/lower.h"
+#include "exec/program_cache.h"
+#include "exec/runtime.h"
+#include "exec/snapshot.h"
+#include "exec/statistics.h"
+
+namespace torch_pjrt {
+namespace {
+
+ProgramCache& program_cache() {
+  static auto* cache = new ProgramCache(static_cast<size_t>(env_int("XLA_COMPILATION_CACHE_SIZE", 2048)));
+  return *cache;
+}
+
+std::map<std::string, std::string>& compile_options() {
+  static auto* options = new std::map<std::string, std::string>();
+  return *options;
+}
+
+// XLA checks an override's type against the flag's, and the user gives text.
+pjrt::OptionOverride parse_option(const std::string& name, const std::string& text) {
+  if (text == "true" || text == "false") return {name, text == "true"};
+  int64_t integer = 0;
+  double real = 0;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, integer).ptr == end) return {name, integer};
+  if (std::from_chars(text.data(), end, real).ptr == end) return {name, real};
+  return {name, text};
+}
+
+std::vector<pjrt::OptionOverride> option_overrides() {
+  std::vector<pjrt::OptionOverride> overrides;
+  for (const auto& [name, value] : compile_options()) overrides.push_back(parse_option(name, value));
+  return overrides;
+}
+
+Hash128 cache_key(const Snapshot& snapshot) {
+  Hash128 key = snapshot.hash;
+  for (const auto& [name, value] : compile_options()) {
+    key.mix(std::string_view(name));
+    key.mix(std::string_view(value));
+  }
+  return key;
+}
+
+std::vector<TensorType> parameter_types(const Snapshot& snapshot) {
+  std::vector<TensorType> types;
+  for (const lazy::Node* leaf : snapshot.parameters) types.push_back(leaf->data()->type());
+  const auto num_integers = static_cast<int64_t>(snapshot.integers.size());
+  const auto num_reals = static_cast<int64_t>(snapshot.reals.size());
+  if (num_integers > 0) types.push_back({DType::kS64, {num_integers}});
+  if (num_reals > 0) types.push_back({DType::kF64, {num_reals}});
+  return types;
+}
+
+const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key, std::string_view cause) {
+  LoweredModule module = lower(snapshot);
+  CompiledGraph graph;
+  graph.buffer_outputs = std::move(module.buffer_outputs);
+  graph.num_aliased = module.num_aliased;
+  ProgramSpec spec;
+  spec.stablehlo = std::move(module.text);
+  spec.parameters = parameter_types(snapshot);
+  spec.outputs = std::move(module.outputs);
+  spec.donated = std::move(module.donated);
+  spec.overrides = option_overrides();
+  spec.cause = cause;
+  spec.num_nodes = static_cast<int64_t>(snapshot.nodes.size());
+  graph.program = compile_program(std::move(spec));
+  return program_cache().insert(key, std::move(graph));
+}
+
+const CompiledGraph& find_or_compile(const Snapshot& snapshot, std::string_view cause) {
+  static Counter& cached = counter("CachedCompile");
+  static Counter& uncached = counter("UncachedCompile");
+  const Hash128 key = cache_key(snapshot);
+  if (const CompiledGraph* found = program_cache().find(key)) {
+    cached.add();
+    return *found;
+  }
+  const CompiledGraph& graph = compile_graph(snapshot, key, cause);
+  uncached.add();
+  return graph;
+}
+
+// A device copy of one packed scalar vector; a loop whose scalars stay the same uploads them once.
+template <typename T>
+class ScalarUpload {
+ public:
+  explicit ScalarUpload(DType dtype) : dtype_(dtype) {}
+
+  DeviceValue* get(const std::vector<T>& values, int device) {
+    // Bitwise, so that NaN equals itself and -0.0 differs from 0.0.
+    const bool is_same = value_ && value_->device() == device && values_.size() == values.size() &&
+                         std::memcmp(values_.data(), values.data(), values.size() * sizeof(T)) == 0;
+    if (!is_same) {
+      value_ = Runtime::get().upload(values.data(), {dtype_, {static_cast<int64_t>(values.size())}}, device);
+      values_ = values;
+    }
+    return value_.get();
+  }
+
+ private:
+  DType dtype_;
+  std::vector<T> values_;
+  Ref<DeviceValue> value_;
+};
+
+struct Arguments {
+  std::vector<DeviceValue*> values;
+  // Donated parameters that somebody outside the graph (a read in progress) still holds.
+  std::vector<int64_t> keep;
+};
+
+void collect_arguments(const Snapshot& snapshot, Arguments& arguments) {
+  static auto* integers = new ScalarUpload<int64_t>(DType::kS64);
+  static auto* reals = new ScalarUpload<double>(DType::kF64);
+  for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
+    const auto& data = snapshot.parameters[i]->data();
+    if (snapshot.donated[i] && data->use_count() > 1) arguments.keep.push_back(static_cast<int64_t>(i));
+    arguments.values.push_back(static_cast<DeviceValue*>(data.get()));
+  }
+  if (!snapshot.integers.empty()) arguments.values.push_back(integers->get(snapshot.integers, snapshot.device));
+  if (!snapshot.reals.empty()) arguments.values.push_back(reals->get(snapshot.reals, snapshot.device));
+}
+
+void replace_values(lazy::Graph& graph, const Snapshot& snapshot, const CompiledGraph& compiled,
+                    std::vector<Ref<DeviceValue>> outputs) {
+  std::vector<lazy::Value> leaves;
+  leaves.reserve(outputs.size());
+  for (auto& output : outputs) leaves.push_back(graph.leaf(std::move(output)));
+  for (size_t i = 0; i < snapshot.buffers.size(); ++i) {
+    lazy::Buffer& buffer = *snapshot.buffers[i];
+    buffer.set(leaves[compiled.buffer_outputs[i]], buffer.layout());
+  }
+}
+
+}  // namespace
+
+void cut(lazy::Graph& graph, std::string_view cause) {
+  if (graph.num_pending() == 0) return;
+  static auto* snapshot = new Snapshot();
+  static Counter& aliased = counter("InputOutputAliasCount");
+  take_snapshot(graph, *snapshot);
+  const CompiledGraph& compiled = find_or_compile(*snapshot, cause);
+  Arguments arguments;
+  collect_arguments(*snapshot, arguments);
+  auto outputs = compiled.program->run(arguments.values, graph.device(), arguments.keep);
+  aliased.add(static_cast<int64_t>(compiled.num_aliased));
+  replace_values(graph, *snapshot, compiled, std::move(outputs));
+}
+
+void set_compile_options(std::map<std::string, std::string> options) {
+  const lazy::Lock lock(lazy::mutex());
+  compile_options() = std::move(options);
+}
+
+size_t num_cached_programs() {
+  const lazy::Lock lock(lazy::mutex());
+  return program_cache().size();
+}
+
+void clear_program_cache() {
+  const lazy::Lock lock(lazy::mutex());
+  program_cache().clear();
+}
+
+}  // namespace torch_pjrt

@@ -1,0 +1,26 @@
+// Printing the recorded graph for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/snapshot.h"
+
+namespace torch_pjrt {
+
+// What the next cut would run to compute `values`, which are pending or device data. Caller holds the lock.
+struct Subgraph {
+  Snapshot snapshot;
+  // Roots in the order asked for; device data has the parameter bit set in `node`.
+  std::vector<OutputRef> roots;
+};
+Subgraph take_subgraph(lazy::Graph& graph, const std::vector<lazy::Value>& values);
+
+// One node a line: `%2 = f32[4,3]{1,0} aten::mm(%0, %1), ROOT=0`.
+std::string to_text(const Subgraph& subgraph);
+// The StableHLO module of the pending part.
+std::string to_stablehlo(const Subgraph& subgraph);
+// A Graphviz digraph.
+std::string to_dot(const Subgraph& subgraph);
+
+}  // namespace torch_pjrt

@@ -1,0 +1,172 @@
+#include "torch/api.h"
+
+#include <c10/core/TensorImpl.h>
+
+#include "exec/cut.h"
+#include "exec/device_memory.h"
+#include "exec/dump.h"
+#include "exec/runtime.h"
+#include "exec/statistics.h"
+#include "pjrt/plugin.h"
+#include "torch/access.h"
+#include "torch/device.h"
+#include "torch/errors.h"
+#include "torch/statistics.h"
+#include "torch/storage.h"
+
+namespace torch_pjrt {
+
+void count(const std::string& name) { counter(name).add(); }
+
+namespace api {
+namespace {
+
+lazy::Buffer& xla_buffer(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.defined() && is_xla(tensor), "expected an xla tensor, got one on ",
+              tensor.defined() ? tensor.device().str() : "no device");
+  return buffer_of(tensor);
+}
+
+template <typename F>
+std::string print_subgraph(const std::vector<at::Tensor>& tensors, F&& print) {
+  if (tensors.empty()) return "";
+  return with_c10_errors([&] {
+    const lazy::Lock lock(lazy::mutex());
+    std::vector<lazy::Value> values;
+    for (const at::Tensor& tensor : tensors) {
+      xla_buffer(tensor);
+      values.push_back(read(tensor));
+    }
+    return print(take_subgraph(values[0].node()->graph(), values));
+  });
+}
+
+}  // namespace
+
+void sync(int device, bool wait) {
+  with_c10_errors([&] {
+    std::vector<int> devices;
+    {
+      const lazy::Lock lock(lazy::mutex());
+      for (lazy::Graph* graph : lazy::Graph::all()) {
+        if (device >= 0 && graph->device() != device) continue;
+        devices.push_back(graph->device());
+        cut(*graph, "sync");
+      }
+    }
+    if (!wait || !Runtime::is_started()) return;
+    for (const int cut_device : devices) Runtime::get().wait_all(cut_device);
+  });
+}
+
+void sync_tensors(const std::vector<at::Tensor>& tensors, bool wait) {
+  for (const at::Tensor& tensor : tensors) {
+    bool is_pending = false;
+    {
+      const lazy::Lock lock(lazy::mutex());
+      const lazy::Value& value = xla_buffer(tensor).value();
+      is_pending = value && !value.is_data();
+    }
+    if (is_pending || wait) sync(tensor.device().index(), wait);
+  }
+}
+
+void wait_device_ops() {
+  if (!Runtime::is_started()) return;
+  with_c10_errors([] {
+    for (int device = 0; device < Runtime::get().num_devices(); ++device) Runtime::get().wait_all(device);
+  });
+}
+
+int64_t pending_nodes(int device) {
+  const lazy::Lock lock(lazy::mutex());
+  return static_cast<int64_t>(lazy::Graph::get(device).num_pending());
+}
+
+bool is_client_started() { return Runtime::is_started(); }
+int device_count() {
+  return with_c10_errors([] { return Runtime::device_count(); });
+}
+std::string platform() {
+  return with_c10_errors([] { return Runtime::get().platform(); });
+}
+int current_device() { return torch_pjrt::current_device(); }
+void set_current_device(int device) { torch_pjrt::set_current_device(device); }
+
+RngState rng_state(int device) {
+  const at::Generator& generator = default_generator(device);
+  return {generator.current_seed(), generator.get_offset()};
+}
+
+void set_rng_state(int device, RngState state) {
+  auto* generator = default_generator(device).unsafeGetGeneratorImpl();
+  const std::lock_guard lock(generator->mutex_);
+  generator->set_current_seed(state.seed);
+  generator->set_offset(state.offset);
+}
+
+void manual_seed(uint64_t seed) { manual_seed_all(seed); }
+
+int64_t bytes_live(int device) { return DeviceMemory::of(device).live_bytes(); }
+int64_t bytes_peak(int device) { return DeviceMemory::of(device).peak_bytes(); }
+void reset_peak(int device) { DeviceMemory::of(device).reset_peak(); }
+
+int64_t tensor_id(const at::Tensor& tensor) { return reinterpret_cast<int64_t>(&xla_buffer(tensor)); }
+
+std::string tensors_text(const std::vector<at::Tensor>& tensors) { return print_subgraph(tensors, to_text); }
+std::string tensors_hlo(const std::vector<at::Tensor>& tensors) { return print_subgraph(tensors, to_stablehlo); }
+std::string tensors_dot(const std::vector<at::Tensor>& tensors) { return print_subgraph(tensors, to_dot); }
+
+at::Tensor clone_storage(const at::Tensor& tensor) {
+  const lazy::Lock lock(lazy::mutex());
+  const lazy::Buffer& source = xla_buffer(tensor);
+  const c10::Storage storage = make_storage(tensor.device().index(), source.size_bytes());
+  buffer_of(storage).set(source.value(), source.layout());
+  at::Tensor copy = tensor.detach();
+  copy.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  return copy;
+}
+
+std::vector<ExecutableStatistics> executables() {
+  std::vector<ExecutableStatistics> list;
+  for (const auto& record : list_program_records()) {
+    list.push_back({record->name, record->from_disk_cache ? 0 : record->compile_seconds, record->runs.load(),
+                    record->argument_bytes, record->output_bytes, record->temp_bytes, record->alias_bytes,
+                    record->num_nodes});
+  }
+  return list;
+}
+
+std::map<std::string, int64_t> counters() {
+  const auto list = list_counters();
+  return {list.begin(), list.end()};
+}
+
+std::map<std::string, Timing> timings() {
+  constexpr double kNanoseconds = 1e9;
+  std::map<std::string, Timing> result;
+  for (const auto& [name, metric] : list_metrics()) {
+    const auto snapshot = metric->snapshot();
+    Timing& timing = result[name];
+    timing.is_time = metric->unit() == Unit::kSeconds;
+    const double scale = timing.is_time ? kNanoseconds : 1;
+    timing.total_samples = snapshot.total_samples;
+    timing.accumulator = snapshot.accumulator * scale;
+    for (const auto& sample : snapshot.samples) {
+      timing.samples.emplace_back(static_cast<int64_t>(sample.timestamp_seconds * kNanoseconds), sample.value * scale);
+    }
+  }
+  return result;
+}
+
+void clear_statistics() {
+  clear_counters();
+  clear_metrics();
+}
+
+void set_compile_options(std::map<std::string, std::string> options) {
+  torch_pjrt::set_compile_options(std::move(options));
+}
+
+}  // namespace api
+}  // namespace torch_pjrt
