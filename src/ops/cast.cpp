@@ -25,11 +25,6 @@ Values lower_cast(LoweringContext& ctx) { return {cast(ctx.b, ctx.tensor("self")
 
 Values lower_identity(LoweringContext& ctx) { return {ctx.tensor("self")}; }
 
-Values lower_copy(LoweringContext& ctx) {
-  const Value self = ctx.tensor("self");
-  return {ctx.b.broadcast_to(cast(ctx.b, ctx.tensor("src"), self.dtype()), self.dims())};
-}
-
 }  // namespace
 
 const OpTable& cast_ops() {
@@ -39,7 +34,6 @@ const OpTable& cast_ops() {
       {"aten::lift_fresh_copy", lower_identity},
       {"aten::alias_copy", lower_identity},
       {"aten::detach_copy", lower_identity},
-      {"aten::copy", lower_copy},
   };
   return table;
 }

@@ -17,7 +17,7 @@ void def(py::module_& m, const char* name, Function&& function) {
 }
 
 void define_devices(py::module_& m) {
-  def(m, "set_plugin", &api::set_plugin);
+  def(m, "register_plugin", &api::register_plugin);
   def(m, "is_client_started", &api::is_client_started);
   def(m, "device_count", &api::device_count);
   def(m, "platform", &api::platform);
@@ -33,7 +33,6 @@ void define_execution(py::module_& m) {
   def(m, "wait_device_ops", &api::wait_device_ops);
   def(m, "pending_nodes", &api::pending_nodes);
   def(m, "set_compile_options", &api::set_compile_options);
-  def(m, "set_compilation_cache", &api::set_compilation_cache);
 }
 
 void define_random(py::module_& m) {

@@ -53,16 +53,14 @@ lazy::Signature make_internal_signature(std::string_view name, const std::vector
     argument.attribute = value;
     signature.arguments.push_back(std::move(argument));
   }
-  if (num_starts > 0) {
-    schema->argument_names.emplace_back("starts");
-    lazy::Argument argument;
-    argument.kind = lazy::Argument::Kind::kScalarList;
-    for (size_t i = 0; i < num_starts; ++i) {
-      argument.scalars.push_back({lazy::ScalarKind::kInt, static_cast<uint32_t>(i)});
-      signature.slot_is_int.push_back(true);
-    }
-    signature.arguments.push_back(std::move(argument));
+  schema->argument_names.emplace_back("starts");
+  lazy::Argument starts;
+  starts.kind = lazy::Argument::Kind::kScalarList;
+  for (size_t i = 0; i < num_starts; ++i) {
+    starts.scalars.push_back({lazy::ScalarKind::kInt, static_cast<uint32_t>(i)});
+    signature.slot_is_int.push_back(true);
   }
+  signature.arguments.push_back(std::move(starts));
   signature.outputs.push_back({output, row_major_strides(output.dims)});
   signature.hash = hash;
   return signature;

@@ -7,7 +7,7 @@
 #include "exec/dump.h"
 #include "exec/runtime.h"
 #include "exec/statistics.h"
-#include "pjrt/plugin.h"
+#include "pjrt/discovery.h"
 #include "torch/access.h"
 #include "torch/device.h"
 #include "torch/errors.h"
@@ -90,6 +90,19 @@ int device_count() {
 std::string platform() {
   return with_c10_errors([] { return Runtime::get().platform(); });
 }
+void register_plugin(const std::string& name, const std::string& library_path) {
+  pjrt::register_plugin_path(name, library_path);
+}
+std::string plugin_description() {
+  return with_c10_errors([] { return Runtime::get().fingerprint(); });
+}
+std::vector<std::string> device_descriptions() {
+  return with_c10_errors([] {
+    std::vector<std::string> names;
+    for (int i = 0; i < Runtime::get().num_devices(); ++i) names.push_back(Runtime::get().device(i).debug_string());
+    return names;
+  });
+}
 int current_device() { return torch_pjrt::current_device(); }
 void set_current_device(int device) { torch_pjrt::set_current_device(device); }
 
@@ -109,6 +122,12 @@ void manual_seed(uint64_t seed) { manual_seed_all(seed); }
 
 int64_t bytes_live(int device) { return DeviceMemory::of(device).live_bytes(); }
 int64_t bytes_peak(int device) { return DeviceMemory::of(device).peak_bytes(); }
+int64_t bytes_limit(int device) {
+  return with_c10_errors([&] {
+    const auto stats = Runtime::get().device(device).memory_stats();
+    return stats ? stats->bytes_limit.value_or(0) : 0;
+  });
+}
 void reset_peak(int device) { DeviceMemory::of(device).reset_peak(); }
 
 int64_t tensor_id(const at::Tensor& tensor) { return reinterpret_cast<int64_t>(&xla_buffer(tensor)); }

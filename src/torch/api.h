@@ -15,9 +15,9 @@ namespace torch_pjrt::api {
 
 // Plugin and devices.
 
-// The plugin that the client will load, and the text of the error when `library_path` is empty: what was looked for and
-// how to install one. Takes effect when the client starts. Without this call PJRT_PLUGIN_LIBRARY_PATH names the plugin.
-void set_plugin(const std::string& library_path, const std::string& missing_reason);
+// Adds a plugin's shared library to those that the client may load, best first; names as in src/pjrt/discovery.h ("cpu",
+// "xla_cuda12", ...). Which one is loaded is decided, by PJRT_PLUGIN_LIBRARY_PATH and PJRT_DEVICE, when the client starts.
+void register_plugin(const std::string& name, const std::string& library_path);
 // True once the first device value was made (or a function below asked the plugin something).
 bool is_client_started();
 // Number of addressable devices; starts the client.
@@ -115,7 +115,4 @@ void clear_statistics();
 // Options that XLA understands (debug flags, as in XLA_FLAGS without the dashes), applied to programs compiled from now
 // on; they are part of a program's identity.
 void set_compile_options(std::map<std::string, std::string> options);
-// Keeps compiled programs under `directory` between processes; empty turns it off.
-void set_compilation_cache(const std::string& directory);
-
 }  // namespace torch_pjrt::api

@@ -39,7 +39,7 @@ class XlaGuard final : public c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     if (device.has_index()) current = device.index();
   }
-  c10::Stream getStream(c10::Device device) const override { return {c10::Stream::DEFAULT, device}; }
+  c10::Stream getStream(c10::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, device); }
   c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
   c10::Stream getNewStream(c10::Device device, int) const override { return getStream(device); }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return getStream(device); }

@@ -1,0 +1,187 @@
+// xla::optimization_barrier: the identity that XLA may not move code across.
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <unordered_map>
+
+#include "ops/registry.h"
+#include "torch/access.h"
+#include "torch/api.h"
+#include "torch/barrier.h"
+#include "torch/errors.h"
+#include "torch/scalar_type.h"
+#include "torch/storage.h"
+
+namespace torch_pjrt {
+namespace {
+
+lazy::Signature make_signature(const std::vector<lazy::Value>& values, const Hash128& hash) {
+  static const lazy::Schema schema{"xla::optimization_barrier", "", {"tensors"}};
+  lazy::Signature signature;
+  signature.schema = &schema;
+  signature.entry = find_op(schema.name);
+  signature.hash = hash;
+  lazy::Argument list;
+  list.kind = lazy::Argument::Kind::kTensorList;
+  for (const lazy::Value& value : values) {
+    lazy::TensorRef ref;
+    ref.source = lazy::TensorRef::Source::kOperand;
+    ref.index = static_cast<uint32_t>(signature.operands.size());
+    ref.dtype = value.type().dtype;
+    list.tensors.push_back(ref);
+    signature.operands.push_back(value.type());
+    signature.outputs.push_back({value.type(), row_major_strides(value.type().dims)});
+  }
+  signature.arguments.push_back(std::move(list));
+  return signature;
+}
+
+void check_tensors(at::TensorList tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    TORCH_CHECK(tensors[i].defined() && is_xla(tensors[i]), "optimization_barrier: tensor ", i,
+                " must be an xla tensor, but is ",
+                tensors[i].defined() ? "on " + tensors[i].device().str() : std::string("undefined"));
+    TORCH_CHECK(tensors[i].device() == tensors[0].device(), "optimization_barrier: tensor ", i, " is on ",
+                tensors[i].device(), ", tensor 0 on ", tensors[0].device());
+  }
+}
+
+std::vector<lazy::Value> read_all(at::TensorList tensors) {
+  std::vector<lazy::Value> values;
+  for (const at::Tensor& tensor : tensors) values.push_back(read(tensor));
+  return values;
+}
+
+std::vector<at::Tensor> barrier(at::TensorList tensors) {
+  if (tensors.empty()) return {};
+  check_tensors(tensors);
+  return with_c10_errors([&] {
+    const lazy::Lock lock(lazy::mutex());
+    const auto values = record_barrier(read_all(tensors));
+    std::vector<at::Tensor> results;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      at::Tensor result =
+          make_contiguous_tensor(tensors[i].device().index(), tensors[i].sizes(), tensors[i].scalar_type());
+      buffer_of(result).set(values[i], nullptr);
+      results.push_back(std::move(result));
+    }
+    return results;
+  });
+}
+
+// Works on whole storages: tensors that share one pass through the barrier together, and every alias sees the same value.
+void barrier_in_place(at::TensorList tensors) {
+  if (tensors.empty()) return;
+  check_tensors(tensors);
+  with_c10_errors([&] {
+    const lazy::Lock lock(lazy::mutex());
+    std::vector<lazy::Buffer*> buffers;
+    std::vector<lazy::Value> values;
+    for (const at::Tensor& tensor : tensors) {
+      lazy::Buffer& buffer = buffer_of(tensor);
+      if (!buffer.value() || std::find(buffers.begin(), buffers.end(), &buffer) != buffers.end()) continue;
+      buffers.push_back(&buffer);
+      values.push_back(buffer.value());
+    }
+    if (values.empty()) return;
+    const auto results = record_barrier(std::move(values));
+    for (size_t i = 0; i < buffers.size(); ++i) buffers[i]->set(results[i], buffers[i]->layout());
+  });
+}
+
+std::vector<at::Tensor> call_barrier(at::TensorList tensors) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("xla::optimization_barrier", "")
+                             .typed<std::vector<at::Tensor>(at::TensorList)>();
+  return op.call(tensors);
+}
+
+// The gradients pass through a barrier of their own; being the same operator, it differentiates again.
+class Barrier : public torch::autograd::Function<Barrier> {
+ public:
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const torch::autograd::variable_list& tensors) {
+    context->set_materialize_grads(false);
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    auto results = call_barrier(tensors);
+    torch::autograd::variable_list constants;
+    for (const at::Tensor& result : results) {
+      if (!c10::isFloatingType(result.scalar_type()) && !c10::isComplexType(result.scalar_type())) {
+        constants.push_back(result);
+      }
+    }
+    context->mark_non_differentiable(constants);
+    return results;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    torch::autograd::variable_list present;
+    for (const at::Tensor& gradient : gradients) {
+      if (gradient.defined()) present.push_back(gradient);
+    }
+    const auto barred = call_barrier(present);
+    size_t next = 0;
+    for (at::Tensor& gradient : gradients) {
+      if (gradient.defined()) gradient = barred[next++];
+    }
+    return gradients;
+  }
+};
+
+std::vector<at::Tensor> differentiable_barrier(at::TensorList tensors) {
+  return Barrier::apply(torch::autograd::variable_list(tensors.begin(), tensors.end()));
+}
+
+// No value changes, so autograd has nothing to know: no node, no version bump, and leaves are welcome.
+void undifferentiated_barrier(at::TensorList tensors) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  api::optimization_barrier_(tensors.vec());
+}
+
+TORCH_LIBRARY(xla, m) {
+  m.def("optimization_barrier(Tensor[] tensors) -> Tensor[]");
+  m.def("optimization_barrier_(Tensor[] tensors) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(xla, XLA, m) {
+  m.impl("optimization_barrier", barrier);
+  m.impl("optimization_barrier_", barrier_in_place);
+}
+
+TORCH_LIBRARY_IMPL(xla, Autograd, m) {
+  m.impl("optimization_barrier", differentiable_barrier);
+  m.impl("optimization_barrier_", undifferentiated_barrier);
+}
+
+}  // namespace
+
+std::vector<lazy::Value> record_barrier(std::vector<lazy::Value> values) {
+  static auto* signatures = new std::unordered_map<Hash128, lazy::Signature>();
+  Hash128 hash;
+  hash.mix(std::string_view("xla::optimization_barrier"));
+  for (const lazy::Value& value : values) {
+    hash.mix(static_cast<uint64_t>(value.type().dtype));
+    hash.mix_range(value.type().dims.begin(), value.type().dims.end());
+  }
+  auto it = signatures->find(hash);
+  if (it == signatures->end()) it = signatures->emplace(hash, make_signature(values, hash)).first;
+  lazy::Graph& graph = values[0].node()->graph();
+  lazy::Node* node = graph.record(it->second, values, {});
+  std::vector<lazy::Value> results;
+  for (size_t i = 0; i < it->second.outputs.size(); ++i) results.emplace_back(node, static_cast<uint32_t>(i));
+  return results;
+}
+
+namespace api {
+
+std::vector<at::Tensor> optimization_barrier(const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return {};
+  return call_barrier(tensors);
+}
+
+void optimization_barrier_(const std::vector<at::Tensor>& tensors) { barrier_in_place(tensors); }
+
+}  // namespace api
+}  // namespace torch_pjrt
