@@ -106,7 +106,7 @@ lazy::Argument make_argument(lazy::Signature& signature, const ArgumentRule& rul
       }
       break;
     case Kind::kScalar:
-      if (rule.is_static || value.isNone()) {
+      if (rule.is_constant(value) || value.isNone()) {
         argument.attribute = number_attribute(value);
         break;
       }
@@ -114,7 +114,7 @@ lazy::Argument make_argument(lazy::Signature& signature, const ArgumentRule& rul
       argument.scalars.push_back(add_slot(signature, scalar_kind(value)));
       break;
     case Kind::kScalarList:
-      if (rule.is_static || value.isNone()) {
+      if (rule.is_constant(value) || value.isNone()) {
         argument.attribute = list_attribute(value);
         break;
       }

@@ -56,10 +56,19 @@ ArgumentRule make_rule(const c10::Argument& argument, const OpEntry* entry) {
   rule.is_unread = rule.is_out || contains(entry->unread, argument.name());
   const bool is_number = rule.kind == Kind::kScalar || rule.kind == Kind::kScalarList;
   rule.is_static = !is_number || contains(entry->static_args, argument.name());
+  if (contains(entry->constant_defaults, argument.name()) && argument.default_value().has_value()) {
+    rule.constant_default = argument.default_value()->toScalar().toDouble();
+  }
   return rule;
 }
 
 }  // namespace
+
+bool ArgumentRule::is_constant(const c10::IValue& value) const {
+  if (is_static || !constant_default.has_value()) return is_static;
+  if (value.isInt()) return static_cast<double>(value.toInt()) == *constant_default;
+  return value.isDouble() && value.toDouble() == *constant_default;
+}
 
 std::string base_name(const std::string& name) {
   const auto colons = name.find("::");

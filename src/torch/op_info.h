@@ -3,6 +3,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,14 @@ struct ArgumentRule {
   };
   Kind kind = Kind::kStatic;
   bool is_static = true;     // for numbers: a constant of the program
+  // A number that is a constant while it has this value (OpEntry::constant_defaults).
+  std::optional<double> constant_default;
   bool is_mutated = false;   // written by the operator
   bool is_out = false;       // an out= argument: written, never read
   bool is_unread = false;    // only the type matters
+
+  // Whether a number argument is a constant of the program in a call with this value.
+  bool is_constant(const c10::IValue& value) const;
 };
 
 struct ReturnRule {

@@ -31,7 +31,7 @@ class KeyBuilder {
         return add_tensor_list(value);
       case Kind::kScalar:
       case Kind::kScalarList:
-        return rule.is_static ? add_static(value) : add_number_kind(value);
+        return rule.is_constant(value) ? add_static(value) : add_number_kind(value);
       case Kind::kGenerator:
       case Kind::kIgnored:
         // A factory's device; its layout and memory format still shape the meta kernel's answer.
@@ -147,7 +147,7 @@ class InputReader {
       }
       return;
     }
-    if (rule.is_static) return;
+    if (rule.is_constant(value)) return;
     if (rule.kind == Kind::kScalar) return add_number(value);
     for (const c10::IValue& item : value.toListRef()) add_number(item);
   }
