@@ -144,6 +144,7 @@ void replace_values(lazy::Graph& graph, const Snapshot& snapshot, const Compiled
 }  // namespace
 
 void cut(lazy::Graph& graph, std::string_view cause) {
+  graph.remat_region().leave();
   if (graph.num_pending() == 0) return;
   static auto* snapshot = new Snapshot();
   static Counter& aliased = counter("InputOutputAliasCount");

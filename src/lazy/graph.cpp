@@ -49,6 +49,7 @@ Node* Graph::record(const Signature& signature, std::span<Value> operands, std::
   auto* node = new Node();
   node->signature_ = &signature;
   node->graph_ = this;
+  node->region = remat_region_.id();
   node->num_operands_ = static_cast<uint32_t>(operands.size());
   node->num_slots_ = static_cast<uint32_t>(slots.size());
   if (!operands.empty()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lazy/node.h"
+#include "lazy/remat_region.h"
 
 namespace torch_pjrt::lazy {
 
@@ -39,6 +40,8 @@ class Graph {
 
   Buffer* first_buffer() const { return first_buffer_; }
 
+  RematRegion& remat_region() { return remat_region_; }
+
   // A fresh mark for Node::pass.
   uint64_t next_pass() { return ++pass_; }
 
@@ -56,6 +59,7 @@ class Graph {
   size_t num_pending_ = 0;
   uint64_t num_recorded_ = 0;
   uint64_t pass_ = 0;
+  RematRegion remat_region_;
 };
 
 }  // namespace torch_pjrt::lazy

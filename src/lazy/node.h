@@ -71,6 +71,8 @@ class Node {
 
   // Python frames at the recording call, innermost user frame first; 0 when not asked for (see source_location.h).
   uint32_t location = 0;
+  // The rematerialisation region that this was recorded in; 0 for none (see remat_region.h).
+  uint32_t region = 0;
   // Scratch of the pass that is walking the graph.
   mutable uint64_t pass = 0;
   mutable uint32_t position = 0;

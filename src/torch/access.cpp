@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "lazy/strided.h"
 #include "ops/registry.h"
+#include "torch/barrier.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
 
@@ -68,6 +69,13 @@ lazy::Signature make_internal_signature(std::string_view name, const std::vector
 
 Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
 
+// What a stored value is to the rematerialisation region being recorded, if there is one.
+lazy::Value admit(const lazy::Value& value) {
+  if (!value) return value;
+  lazy::RematRegion& region = value.node()->graph().remat_region();
+  return region.is_active() ? region.admit(value, &record_barrier) : value;
+}
+
 lazy::Value flatten(lazy::Value value) {
   if (value.type().rank() == 1) return value;
   lazy::Graph& graph = value.node()->graph();
@@ -78,7 +86,7 @@ lazy::Value flatten(lazy::Value value) {
 // The buffer's value as row-major memory of `dtype` elements.
 lazy::Value physical(lazy::Buffer& buffer, DType dtype) {
   const int64_t numel = static_cast<int64_t>(buffer.size_bytes() / size_bytes(dtype));
-  lazy::Value value = buffer.value();
+  lazy::Value value = admit(buffer.value());
   if (!value) return record_internal(buffer.graph(), "xla::zeros", {}, {}, {}, {dtype, {numel}});
   if (const lazy::Layout* layout = buffer.layout()) {
     TensorType type = value.type();
@@ -154,7 +162,7 @@ lazy::Value record_internal(lazy::Graph& graph, std::string_view name, std::vect
 lazy::Value read(const at::Tensor& tensor) {
   lazy::Buffer& buffer = buffer_of(tensor);
   const DType dtype = to_dtype(tensor.scalar_type());
-  lazy::Value value = matches(tensor, buffer, dtype) ? buffer.value() : read_strided(tensor, buffer, dtype);
+  lazy::Value value = matches(tensor, buffer, dtype) ? admit(buffer.value()) : read_strided(tensor, buffer, dtype);
   if (tensor.is_conj()) {
     const TensorType type = value.type();
     value = record_internal(buffer.graph(), "xla::conj", {"self"}, {std::move(value)}, {}, type);

@@ -11,6 +11,7 @@
 #include "exec/runtime.h"
 #include "torch/access.h"
 #include "torch/errors.h"
+#include "torch/recomputation.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
 #include "torch/transfer.h"
@@ -30,6 +31,7 @@ Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
 
 void copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
   const lazy::Lock lock(lazy::mutex());
+  follow_recomputation(lazy::Graph::get(source.device().index()));
   write(destination, convert(read(source), to_dims(destination.sizes()), to_dtype(destination.scalar_type())));
 }
 

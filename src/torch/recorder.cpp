@@ -7,6 +7,7 @@
 #include "torch/access.h"
 #include "torch/device.h"
 #include "torch/errors.h"
+#include "torch/recomputation.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
 
@@ -326,6 +327,7 @@ void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, to
     plan = &plan_for(op, arguments, device);
     if (plan->fallback_reason) return;
     const lazy::Lock lock(lazy::mutex());
+    follow_recomputation(lazy::Graph::get(device));
     InputReader inputs;
     for (size_t i = 0; i < num_arguments; ++i) {
       if (info_.arguments[i].is_out) break;

@@ -1,0 +1,42 @@
+#include "torch/recomputation.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include "base/env.h"
+
+namespace torch_pjrt {
+namespace {
+
+// The autograd graph task in which an operator was last seen with gradients off, on this thread.
+thread_local int plain_backward_task = -1;
+
+// Operators with gradients on, inside a running backward, compute something again, unless that backward is itself being
+// differentiated (create_graph). Such a backward keeps its graph and never runs an operator with gradients off.
+bool is_recomputing() {
+  const int task = torch::autograd::get_current_graph_task_id();
+  if (task == -1) return false;
+  if (!at::GradMode::is_enabled()) {
+    plain_backward_task = task;
+    return false;
+  }
+  return !torch::autograd::get_current_graph_task_keep_graph() || plain_backward_task == task;
+}
+
+}  // namespace
+
+void follow_recomputation(lazy::Graph& graph) {
+  static const bool is_wanted = env_flag("XLA_REMAT_BARRIER", true);
+  if (!is_wanted) return;
+  lazy::RematRegion& region = graph.remat_region();
+  const bool recomputing = is_recomputing();
+  if (recomputing == region.is_active()) return;
+  if (!recomputing) {
+    region.leave();
+    return;
+  }
+  lazy::Node* newest = graph.last();
+  region.enter(newest == nullptr ? lazy::Value() : lazy::Value(newest, 0));
+}
+
+}  // namespace torch_pjrt
