@@ -59,6 +59,7 @@ struct Argument {
 struct OutputSpec {
   TensorType type;
   Dims strides;  // in elements; dense and non-overlapping
+  bool is_defined = true;  // false for a result that this call does not produce (a gradient not asked for)
 };
 
 // Names of an operator's arguments; one for each overload, alive for the process.

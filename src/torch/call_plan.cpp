@@ -182,7 +182,7 @@ bool run_meta(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
 void add_output(CallPlan& plan, const at::Tensor& tensor) {
   CallPlan::Output output;
   lazy::OutputSpec spec;
-  output.is_defined = tensor.defined();
+  spec.is_defined = tensor.defined();
   if (tensor.defined()) {
     output.scalar_type = tensor.scalar_type();
     spec.type = {to_dtype(tensor.scalar_type()), {tensor.sizes().begin(), tensor.sizes().end()}};
@@ -229,10 +229,9 @@ void infer_outputs_by_lowering(CallPlan& plan, const OpInfo& info, c10::ArrayRef
     if (rule.kind != ReturnRule::Kind::kFresh) continue;
     const TrialOutput& output = trial.at(next++);
     CallPlan::Output planned;
-    planned.is_defined = output.is_defined;
     planned.scalar_type = to_scalar_type(output.type.dtype);
     plan.outputs.push_back(planned);
-    plan.signature.outputs.push_back({output.type, row_major_strides(output.type.dims)});
+    plan.signature.outputs.push_back({output.type, row_major_strides(output.type.dims), output.is_defined});
   }
   add_mutated_outputs(plan, info, arguments);
 }
@@ -240,7 +239,8 @@ void infer_outputs_by_lowering(CallPlan& plan, const OpInfo& info, c10::ArrayRef
 void confirm_by_lowering(CallPlan& plan) {
   const auto trial = try_lowering(plan.signature, /*has_outputs=*/true);
   for (size_t i = 0; i < trial.size(); ++i) {
-    plan.outputs[i].is_defined = plan.outputs[i].is_defined && trial[i].is_defined;
+    lazy::OutputSpec& spec = plan.signature.outputs[i];
+    spec.is_defined = spec.is_defined && trial[i].is_defined;
   }
 }
 

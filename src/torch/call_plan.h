@@ -14,7 +14,6 @@ namespace torch_pjrt {
 
 struct CallPlan {
   struct Output {
-    bool is_defined = true;
     bool is_contiguous = true;
     c10::ScalarType scalar_type = c10::ScalarType::Float;
     const lazy::Layout* layout = nullptr;

@@ -11,6 +11,17 @@ namespace {
 // The autograd graph task in which an operator was last seen with gradients off, on this thread.
 thread_local int plain_backward_task = -1;
 
+// The newest pending value, which exists last.
+lazy::Value newest_value(const lazy::Graph& graph) {
+  lazy::Node* node = graph.last();
+  if (node == nullptr) return {};
+  const auto& outputs = node->signature().outputs;
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].is_defined) return {node, i};
+  }
+  return {};
+}
+
 // Operators with gradients on, inside a running backward, compute something again, unless that backward is itself being
 // differentiated (create_graph). Such a backward keeps its graph and never runs an operator with gradients off.
 bool is_recomputing() {
@@ -35,8 +46,7 @@ void follow_recomputation(lazy::Graph& graph) {
     region.leave();
     return;
   }
-  lazy::Node* newest = graph.last();
-  region.enter(newest == nullptr ? lazy::Value() : lazy::Value(newest, 0));
+  region.enter(newest_value(graph));
 }
 
 }  // namespace torch_pjrt

@@ -128,7 +128,7 @@ class KeyBuilder {
       for (const c10::IValue& item : list) add_static(item);
       return;
     }
-    TP_USER_CHECK(false, kUnimplemented, info_.name, ": an argument of type ", value.tagKind(), " cannot be recorded");
+      TP_USER_CHECK(false, kUnimplemented, info_.name, ": an argument of type ", value.tagKind(), " cannot be recorded");
   }
 
   const OpInfo& info_;
@@ -213,8 +213,8 @@ class ResultWriter {
   at::Tensor next_fresh() {
     const size_t i = next_++;
     const CallPlan::Output& output = plan_.outputs[i];
-    if (!output.is_defined) return {};
     const lazy::OutputSpec& spec = plan_.signature.outputs[i];
+    if (!spec.is_defined) return {};
     at::Tensor tensor = output.is_contiguous
                             ? make_contiguous_tensor(device_, spec.type.dims, output.scalar_type)
                             : make_tensor(device_, spec.type.dims, spec.strides, output.scalar_type);
@@ -224,8 +224,9 @@ class ResultWriter {
 
   void next_mutated(const at::Tensor& tensor) {
     const size_t i = next_++;
-    if (!plan_.outputs[i].is_defined || !tensor.defined()) return;
-    const Dims& dims = plan_.signature.outputs[i].type.dims;
+    const lazy::OutputSpec& spec = plan_.signature.outputs[i];
+    if (!spec.is_defined || !tensor.defined()) return;
+    const Dims& dims = spec.type.dims;
     const auto sizes = tensor.sizes();
     if (!std::equal(sizes.begin(), sizes.end(), dims.begin(), dims.end())) resize_out(tensor, i);
     write(tensor, {node_, static_cast<uint32_t>(i)});
