@@ -1,14 +1,12 @@
 // Loss functions and their backward. All compute in float32 for the half types and round once, at the end.
-#include <tuple>
-
+#include "ops/expression.h"
 #include "ops/promotion.h"
+#include "ops/reduction.h"
 #include "ops/registry.h"
 
 namespace torch_pjrt {
 namespace {
 
-using stablehlo::Builder;
-using stablehlo::Comparison;
 using stablehlo::Reduction;
 using stablehlo::Value;
 using stablehlo::Values;
@@ -16,302 +14,252 @@ using stablehlo::Values;
 // at::Reduction::Reduction
 enum LossReduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
-Value sum_all(Builder& b, Value x) {
-  Dims dims(x.dims().size());
-  for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
-  return b.reduce(Reduction::kAdd, x, dims);
-}
+Expr sum_all(const Expr& x) { return ReductionDims(x.dims()).reduce(Reduction::kAdd, x); }
 
-Value count(Builder& b, Value x) { return b.constant(x.numel(), x.dtype()); }
+double count(const Dims& dims) { return static_cast<double>(product(dims)); }
 
 // The loss of each element, reduced as the argument `reduction` says and converted to `dtype`.
-Values reduce_loss(LoweringContext& ctx, Value loss, DType dtype) {
-  Builder& b = ctx.b;
+Values reduce_loss(LoweringContext& ctx, const Expr& loss, DType dtype) {
   const int64_t reduction = ctx.integer("reduction");
-  if (reduction == kNone) return {b.convert(loss, dtype)};
-  const Value sum = sum_all(b, loss);
-  return {b.convert(reduction == kSum ? sum : b.divide(sum, count(b, loss)), dtype)};
+  if (reduction == kNone) return {loss.convert(dtype)};
+  const Expr sum = sum_all(loss);
+  return {(reduction == kMean ? sum / count(loss.dims()) : sum).convert(dtype)};
 }
 
-// Arguments of an elementwise loss, promoted and broadcast together.
-struct Pair {
-  Value self, target, zero, one;
-  DType dtype;  // of the result
+// --- elementwise losses
+// -----------------------------------------------------------------------------------------------
 
-  explicit Pair(LoweringContext& ctx) : dtype(ctx.result_type({"self", "target"})) {
-    const DType accumulate = accumulate_dtype(dtype);
-    std::tie(self, target) = ctx.b.broadcast_pair(ctx.operand("self", accumulate), ctx.operand("target", accumulate));
-    zero = ctx.b.splat_like(0.0, self);
-    one = ctx.b.splat_like(1.0, self);
-  }
+struct Pair {
+  DType dtype;  // of the result
+  Expr self, target;
+
+  explicit Pair(LoweringContext& ctx)
+      : dtype(ctx.result_type({"self", "target"})),
+        self(ctx.b, ctx.operand("self", accumulate_dtype(dtype))),
+        target(ctx.b, ctx.operand("target", accumulate_dtype(dtype))) {}
+
+  Expr difference() const { return self - target; }
 };
 
-// grad_output for each element of `like`; a mean shares it among the elements of the argument self.
-Value element_grad(LoweringContext& ctx, Value like) {
-  Builder& b = ctx.b;
-  Value grad = ctx.operand("grad_output", like.dtype());
-  if (ctx.integer("reduction") == kMean) {
-    const Value elements = b.constant(ctx.tensor("self").numel(), like.dtype());
-    grad = b.divide(grad, b.broadcast_to(elements, grad.dims()));
-  }
-  return b.broadcast_to(grad, like.dims());
+// grad_output, of which a mean gives every element of the argument self an equal share.
+Expr element_grad(LoweringContext& ctx, DType dtype) {
+  const Expr grad(ctx.b, ctx.operand("grad_output", dtype));
+  return ctx.integer("reduction") == kMean ? grad / count(ctx.tensor("self").dims()) : grad;
 }
 
-// A number argument with the dims of `like`.
-Value number_like(LoweringContext& ctx, std::string_view name, Value like, double fallback) {
-  return ctx.b.broadcast_to(ctx.number(name, like.dtype(), fallback), like.dims());
-}
+Expr number(LoweringContext& ctx, std::string_view name, DType dtype) { return {ctx.b, ctx.number(name, dtype, 1.0)}; }
 
-Value multiply_by_weight(LoweringContext& ctx, Value x) {
-  if (!ctx.has("weight")) return x;
-  return ctx.b.multiply(x, ctx.b.broadcast_to(ctx.operand("weight", x.dtype()), x.dims()));
+Expr multiply_by_weight(LoweringContext& ctx, const Expr& x) {
+  return ctx.has("weight") ? x * Expr(ctx.b, ctx.operand("weight", x.dtype())) : x;
 }
 
 Values lower_mse_loss(LoweringContext& ctx) {
   const Pair x(ctx);
-  const Value difference = ctx.b.subtract(x.self, x.target);
-  return reduce_loss(ctx, ctx.b.multiply(difference, difference), x.dtype);
+  const Expr difference = x.difference();
+  return reduce_loss(ctx, difference * difference, x.dtype);
 }
 
 Values lower_mse_loss_backward(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value twice = b.multiply(b.splat_like(2.0, x.self), b.subtract(x.self, x.target));
-  return {b.convert(b.multiply(twice, element_grad(ctx, x.self)), x.dtype)};
+  const Expr difference = x.difference();
+  return {(2.0 * difference * element_grad(ctx, difference.dtype())).convert(x.dtype)};
 }
 
-// 0.5 d^2 / beta where |d| < beta, else |d| - 0.5 beta.
 Values lower_smooth_l1_loss(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value distance = b.abs(b.subtract(x.self, x.target));
-  const Value beta = number_like(ctx, "beta", distance, 1.0);
-  const Value half = b.splat_like(0.5, distance);
-  const Value quadratic = b.divide(b.multiply(half, b.multiply(distance, distance)), beta);
-  const Value linear = b.subtract(distance, b.multiply(half, beta));
-  return reduce_loss(ctx, b.select(b.compare(Comparison::kLt, distance, beta), quadratic, linear), x.dtype);
+  const Expr distance = abs(x.difference());
+  const Expr beta = number(ctx, "beta", distance.dtype());
+  const Expr quadratic = 0.5 * distance * distance / beta;
+  return reduce_loss(ctx, select(distance < beta, quadratic, distance - 0.5 * beta), x.dtype);
 }
 
 Values lower_smooth_l1_loss_backward(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value difference = b.subtract(x.self, x.target);
-  const Value beta = number_like(ctx, "beta", difference, 1.0);
-  const Value grad = element_grad(ctx, difference);
-  const Value inner = b.divide(b.multiply(difference, grad), beta);
-  const Value upper = b.select(b.compare(Comparison::kGe, difference, beta), grad, inner);
-  const Value is_lower = b.compare(Comparison::kLe, difference, b.negate(beta));
-  return {b.convert(b.select(is_lower, b.negate(grad), upper), x.dtype)};
+  const Expr difference = x.difference();
+  const Expr beta = number(ctx, "beta", difference.dtype());
+  const Expr grad = element_grad(ctx, difference.dtype());
+  const Expr upper = select(difference >= beta, grad, difference * grad / beta);
+  return {select(difference <= -beta, -grad, upper).convert(x.dtype)};
 }
 
-// 0.5 d^2 where |d| <= delta, else delta (|d| - 0.5 delta).
 Values lower_huber_loss(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value distance = b.abs(b.subtract(x.self, x.target));
-  const Value delta = number_like(ctx, "delta", distance, 1.0);
-  const Value half = b.splat_like(0.5, distance);
-  const Value quadratic = b.multiply(half, b.multiply(distance, distance));
-  const Value linear = b.multiply(delta, b.subtract(distance, b.multiply(half, delta)));
-  return reduce_loss(ctx, b.select(b.compare(Comparison::kLe, distance, delta), quadratic, linear), x.dtype);
+  const Expr distance = abs(x.difference());
+  const Expr delta = number(ctx, "delta", distance.dtype());
+  const Expr linear = delta * (distance - 0.5 * delta);
+  return reduce_loss(ctx, select(distance <= delta, 0.5 * distance * distance, linear), x.dtype);
 }
 
 Values lower_huber_loss_backward(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value difference = b.subtract(x.self, x.target);
-  const Value delta = number_like(ctx, "delta", difference, 1.0);
-  const Value clamped = b.clamp(b.negate(delta), difference, delta);
-  return {b.convert(b.multiply(clamped, element_grad(ctx, difference)), x.dtype)};
+  const Expr difference = x.difference();
+  const Expr delta = number(ctx, "delta", difference.dtype());
+  const Expr slope = maximum(-delta, minimum(difference, delta));
+  return {(slope * element_grad(ctx, difference.dtype())).convert(x.dtype)};
 }
 
-// log(1 + exp(-target * self))
 Values lower_soft_margin_loss(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value exponent = b.negate(b.multiply(x.target, x.self));
-  return reduce_loss(ctx, b.log1p(b.exp(exponent)), x.dtype);
+  return reduce_loss(ctx, log1p(exp(-x.target * x.self)), x.dtype);
 }
 
 Values lower_soft_margin_loss_backward(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value exp = b.exp(b.negate(b.multiply(x.target, x.self)));
-  const Value slope = b.divide(b.multiply(x.target, exp), b.add(x.one, exp));
-  return {b.convert(b.negate(b.multiply(slope, element_grad(ctx, x.self))), x.dtype)};
+  const Expr growth = exp(-x.target * x.self);
+  const Expr slope = -x.target * growth / (growth + 1.0);
+  return {(slope * element_grad(ctx, slope.dtype())).convert(x.dtype)};
 }
 
 // Logarithms are bounded at -100, so that a certain and wrong answer costs a finite loss.
 Values lower_binary_cross_entropy(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value bound = b.splat_like(-100.0, x.self);
-  const Value log = b.maximum(b.log(x.self), bound);
-  const Value log_rest = b.maximum(b.log1p(b.negate(x.self)), bound);
-  const Value loss = b.subtract(b.multiply(b.subtract(x.target, x.one), log_rest), b.multiply(x.target, log));
+  const Expr loss = (x.target - 1.0) * maximum(log1p(-x.self), -100.0) - x.target * maximum(log(x.self), -100.0);
   return reduce_loss(ctx, multiply_by_weight(ctx, loss), x.dtype);
 }
 
 Values lower_binary_cross_entropy_backward(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value spread = b.multiply(b.subtract(x.one, x.self), x.self);
-  const Value slope = b.divide(b.subtract(x.self, x.target), b.maximum(spread, b.splat_like(1e-12, spread)));
-  const Value grad = b.multiply(slope, element_grad(ctx, x.self));
-  return {b.convert(multiply_by_weight(ctx, grad), x.dtype)};
+  const Expr slope = x.difference() / maximum((1.0 - x.self) * x.self, 1e-12);
+  return {multiply_by_weight(ctx, slope * element_grad(ctx, slope.dtype())).convert(x.dtype)};
 }
 
-// (1 - target) * self - (1 + (pos_weight - 1) target) * log_sigmoid(self)
 Values lower_binary_cross_entropy_with_logits(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Pair x(ctx);
-  const Value log1p = b.log1p(b.exp(b.negate(b.abs(x.self))));
-  Value log_sigmoid = b.subtract(b.minimum(x.self, x.zero), log1p);
+  Expr log_sigmoid = minimum(x.self, 0.0) - log1p(exp(-abs(x.self)));
   if (ctx.has("pos_weight")) {
-    const Value pos_weight = b.broadcast_to(ctx.operand("pos_weight", x.self.dtype()), x.self.dims());
-    const Value factor = b.add(b.multiply(b.subtract(pos_weight, x.one), x.target), x.one);
-    log_sigmoid = b.multiply(factor, log_sigmoid);
+    const Expr pos_weight(ctx.b, ctx.operand("pos_weight", x.self.dtype()));
+    log_sigmoid = ((pos_weight - 1.0) * x.target + 1.0) * log_sigmoid;
   }
-  const Value loss = b.subtract(b.multiply(b.subtract(x.one, x.target), x.self), log_sigmoid);
-  return reduce_loss(ctx, multiply_by_weight(ctx, loss), x.dtype);
+  return reduce_loss(ctx, multiply_by_weight(ctx, (1.0 - x.target) * x.self - log_sigmoid), x.dtype);
 }
 
-// --- losses over class scores: self [N, C, *] or [C], target [N, *] or [] of class numbers ---------------------------
-
-// x with a dimension of `size` inserted at `dim`.
-Value expand(Builder& b, Value x, int64_t dim, int64_t size) {
-  Dims dims = x.dims();
-  dims.insert(dims.begin() + dim, size);
-  Dims positions;
-  for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) {
-    if (i != dim) positions.push_back(i);
-  }
-  return b.broadcast_in_dim(x, dims, positions);
-}
+// --- losses over class scores: self [N, C, *], [C] or [], target [N, *] or [] of class numbers
+// ------------------------
 
 // flat[indices] for a vector `flat`; the result has the dims of `indices`.
-Value take(Builder& b, Value flat, Value indices) {
+Expr take(const Expr& flat, const Expr& indices) {
   stablehlo::GatherDims dims;
   dims.collapsed_slice_dims = {0};
   dims.start_index_map = {0};
-  dims.index_vector_dim = indices.rank();
-  return b.gather(flat, indices, dims, {1});
+  dims.index_vector_dim = indices.value().rank();
+  return {flat.builder(), flat.builder().gather(flat, indices, dims, {1})};
 }
 
-struct Classes {
-  Value scores;       // self, in the dtype sums are kept in
-  Value target;       // s64
-  Value one_hot;      // pred, dims of self: the target's class
-  int64_t dim, size;  // the class dimension
-
-  explicit Classes(LoweringContext& ctx) {
-    Builder& b = ctx.b;
-    scores = ctx.operand("self", accumulate_dtype(ctx.tensor("self").dtype()));
-    dim = scores.rank() == 1 ? 0 : 1;
-    size = scores.dim(dim);
-    target = ctx.operand("target", DType::kS64);
-    Dims without_class = scores.dims();
-    without_class.erase(without_class.begin() + dim);
-    target = b.reshape(target, without_class);  // self [C] goes with target [] and [1]
-    const TensorType type = scores.type().with_dtype(DType::kS64);
-    one_hot = b.compare(Comparison::kEq, b.iota(type, dim), expand(b, target, dim, size));
+// What each target has (its class, its weight, its loss) keeps the class dimension, as size 1.
+class Classes {
+ public:
+  explicit Classes(LoweringContext& ctx)
+      : ctx_(ctx),
+        scores_(ctx.b, ctx.operand("self", accumulate_dtype(ctx.tensor("self").dtype()))),
+        target_(ctx.b, ctx.operand("target", DType::kS64)) {
+    if (scores_.dims().empty()) scores_ = {ctx.b, ctx.b.reshape(scores_, {1})};
+    dim_ = scores_.dims().size() == 1 ? 0 : 1;
+    Dims dims = scores_.dims();
+    dims[static_cast<size_t>(dim_)] = 1;
+    target_ = {ctx.b, ctx.b.reshape(target_, dims)};
   }
+
+  const Expr& scores() const { return scores_; }
+  const Expr& target() const { return target_; }
+  double size() const { return static_cast<double>(scores_.value().dim(dim_)); }
+
+  // pred, [N, C, *]: the target's class.
+  Expr one_hot() const {
+    return Expr(ctx_.b, ctx_.b.iota(scores_.value().type().with_dtype(DType::kS64), dim_)) == target_;
+  }
+  Expr is_used() const { return target_ != static_cast<double>(ctx_.integer("ignore_index")); }
+
+  // The score of each target's class.
+  Expr target_scores() const {
+    const int64_t inner = product(Dims(scores_.dims().begin() + dim_ + 1, scores_.dims().end()));
+    const TensorType type = target_.value().type();
+    const Expr position(ctx_.b, ctx_.b.reshape(ctx_.b.iota({type.dtype, {type.numel()}}, 0), type.dims));
+    // Position of class 0 in the flat scores, then as many steps of `inner` as the class says.
+    const Expr outer = position / static_cast<double>(inner);
+    const Expr first = position + outer * ((size() - 1.0) * static_cast<double>(inner));
+    const Expr flat(ctx_.b, ctx_.b.reshape(scores_, {scores_.value().numel()}));
+    return take(flat, first + target_ * static_cast<double>(inner));
+  }
+
+  // Weight of each target's class.
+  Expr target_weights() const {
+    if (ctx_.has("weight")) return take({ctx_.b, ctx_.operand("weight", scores_.dtype())}, target_);
+    return target_.convert(scores_.dtype()).like(1.0);
+  }
+
+  Expr sum_over_classes(const Expr& x) const {
+    const ReductionDims dims(x.dims(), Dims{dim_});
+    return dims.keep(dims.reduce(Reduction::kAdd, x));
+  }
+
+  // Something of each target without the class dimension, reduced as the argument `reduction` says.
+  Values reduce(const Expr& loss) const {
+    return reduce_loss(ctx_, {ctx_.b, ctx_.b.squeeze(loss, dim_)}, ctx_.tensor("self").dtype());
+  }
+  // grad_output of each target; broadcasts against the scores.
+  Expr grad() const {
+    const Expr grad(ctx_.b, ctx_.operand("grad_output", scores_.dtype()));
+    return grad.dims().empty() ? grad : Expr(ctx_.b, ctx_.b.unsqueeze(grad, dim_));
+  }
+  Values finish_backward(const Expr& x) const {
+    const Value self = ctx_.tensor("self");
+    return {ctx_.b.reshape(x.convert(self.dtype()), self.dims())};
+  }
+
+ private:
+  LoweringContext& ctx_;
+  Expr scores_, target_;
+  int64_t dim_;
 };
 
-// The score of each target's class.
-Value target_scores(Builder& b, const Classes& classes) {
-  const TensorType type = classes.target.type();
-  const int64_t inner = product(Dims(classes.scores.dims().begin() + classes.dim + 1, classes.scores.dims().end()));
-  // Position of class 0 in the flat scores, then as many steps of `inner` as the class says.
-  const Value position = b.reshape(b.iota({DType::kS64, {type.numel()}}, 0), type.dims);
-  const Value outer = b.divide(position, b.splat(inner, type));
-  const Value base = b.add(position, b.multiply(outer, b.splat((classes.size - 1) * inner, type)));
-  const Value index = b.add(base, b.multiply(classes.target, b.splat(inner, type)));
-  return take(b, b.reshape(classes.scores, {classes.scores.numel()}), index);
-}
-
-// Weight of each target, 0 for those to ignore.
-Value target_weights(LoweringContext& ctx, const Classes& classes) {
-  Builder& b = ctx.b;
-  const TensorType type{classes.scores.dtype(), classes.target.dims()};
-  const Value weight =
-      ctx.has("weight") ? take(b, ctx.operand("weight", type.dtype), classes.target) : b.splat(1.0, type);
-  const Value ignored = b.splat(ctx.integer("ignore_index"), classes.target.type());
-  return b.select(b.compare(Comparison::kEq, classes.target, ignored), b.splat(0.0, type), weight);
-}
-
+// (loss, total weight). Ignored positions are selected away: their scores may be infinite.
 Values lower_nll_loss(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const DType dtype = ctx.tensor("self").dtype();
   const Classes classes(ctx);
-  const Value weights = target_weights(ctx, classes);
-  const Value ignored = b.splat(ctx.integer("ignore_index"), classes.target.type());
-  // A select, so that an ignored position adds nothing even where its score is infinite or NaN.
-  const Value loss = b.select(b.compare(Comparison::kEq, classes.target, ignored), b.splat_like(0.0, weights),
-                              b.negate(b.multiply(target_scores(b, classes), weights)));
-  const int64_t reduction = ctx.integer("reduction");
-  if (reduction == kNone) return {b.convert(loss, dtype), b.constant(0.0, dtype)};
-  const Value total_weight = sum_all(b, weights);
-  const Value sum = sum_all(b, loss);
-  return {b.convert(reduction == kSum ? sum : b.divide(sum, total_weight), dtype), b.convert(total_weight, dtype)};
+  const Expr weights = select(classes.is_used(), classes.target_weights(), 0.0);
+  const Expr loss = select(classes.is_used(), -classes.target_scores() * weights, 0.0);
+  const Expr total_weight = sum_all(weights);
+  if (ctx.integer("reduction") == kNone) {
+    // ATen leaves it at zero for a batch, where nothing asks for it.
+    const bool is_batch = ctx.tensor("self").rank() > 1;
+    return {classes.reduce(loss)[0], (is_batch ? total_weight.like(0.0) : total_weight).convert(dtype)};
+  }
+  const Expr sum = sum_all(loss);
+  return {(ctx.integer("reduction") == kMean ? sum / total_weight : sum).convert(dtype), total_weight.convert(dtype)};
 }
 
 Values lower_nll_loss_backward(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Classes classes(ctx);
-  const Value weights = target_weights(ctx, classes);
-  Value grad = b.broadcast_to(ctx.operand("grad_output", weights.dtype()), weights.dims());
+  Expr grad = classes.grad();
   if (ctx.integer("reduction") == kMean) {
-    const Value total_weight = b.reshape(ctx.operand("total_weight", weights.dtype()), {});
-    grad = b.divide(grad, b.broadcast_to(total_weight, grad.dims()));
+    grad = grad / Expr(ctx.b, ctx.b.reshape(ctx.operand("total_weight", grad.dtype()), {}));
   }
-  const Value ignored = b.splat(ctx.integer("ignore_index"), classes.target.type());
-  const Value is_used = b.compare(Comparison::kNe, classes.target, ignored);
-  const Value at_target = expand(b, b.negate(b.multiply(grad, weights)), classes.dim, classes.size);
-  const Value mask = b.logical_and(classes.one_hot, expand(b, is_used, classes.dim, classes.size));
-  return {b.convert(b.select(mask, at_target, b.splat_like(0.0, at_target)), ctx.tensor("self").dtype())};
+  const Expr at_target = -grad * classes.target_weights();
+  return classes.finish_backward(select(classes.one_hot() & classes.is_used(), at_target, 0.0));
 }
 
 // margin - self[target] + self[j] for every class j but the target's, where that is positive, else 0.
-Value margin_excess(LoweringContext& ctx, const Classes& classes) {
-  Builder& b = ctx.b;
-  const Value score = expand(b, target_scores(b, classes), classes.dim, classes.size);
-  const Value margin = number_like(ctx, "margin", score, 1.0);
-  const Value zero = b.splat_like(0.0, score);
-  const Value excess = b.maximum(b.add(b.subtract(margin, score), classes.scores), zero);
-  return b.select(classes.one_hot, zero, excess);
-}
-
-// 1 / C, times the weight of the target's class.
-Value margin_factor(LoweringContext& ctx, const Classes& classes) {
-  Builder& b = ctx.b;
-  const TensorType type{classes.scores.dtype(), classes.target.dims()};
-  const Value share = b.splat(1.0 / static_cast<double>(classes.size), type);
-  return ctx.has("weight") ? b.multiply(share, take(b, ctx.operand("weight", type.dtype), classes.target)) : share;
+Expr margin_excess(LoweringContext& ctx, const Classes& classes) {
+  const Expr margin = number(ctx, "margin", classes.scores().dtype());
+  const Expr excess = maximum(margin - classes.target_scores() + classes.scores(), 0.0);
+  return select(classes.one_hot(), 0.0, excess);
 }
 
 Values lower_multi_margin_loss(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Classes classes(ctx);
-  Value excess = margin_excess(ctx, classes);
-  if (ctx.real("p") == 2.0) excess = b.multiply(excess, excess);
-  const Value sum = b.reduce(Reduction::kAdd, excess, {classes.dim});
-  return reduce_loss(ctx, b.multiply(sum, margin_factor(ctx, classes)), ctx.tensor("self").dtype());
+  const Expr excess = margin_excess(ctx, classes);
+  const Expr sum = classes.sum_over_classes(ctx.real("p") == 2.0 ? excess * excess : excess);
+  return classes.reduce(sum / classes.size() * classes.target_weights());
 }
 
 Values lower_multi_margin_loss_backward(LoweringContext& ctx) {
-  Builder& b = ctx.b;
   const Classes classes(ctx);
-  const Value excess = margin_excess(ctx, classes);
-  const Value zero = b.splat_like(0.0, excess);
-  const Value factor = margin_factor(ctx, classes);
-  Value grad = b.broadcast_to(ctx.operand("grad_output", factor.dtype()), factor.dims());
-  if (ctx.integer("reduction") == kMean) grad = b.divide(grad, b.broadcast_to(count(b, grad), grad.dims()));
-  const Value slope = ctx.real("p") == 2.0 ? b.multiply(b.splat_like(2.0, excess), excess) : b.splat_like(1.0, excess);
-  const Value scaled = b.multiply(slope, expand(b, b.multiply(grad, factor), classes.dim, classes.size));
-  const Value others = b.select(b.compare(Comparison::kGt, excess, zero), scaled, zero);
-  const Value own = expand(b, b.negate(b.reduce(Reduction::kAdd, others, {classes.dim})), classes.dim, classes.size);
-  return {b.convert(b.select(classes.one_hot, own, others), ctx.tensor("self").dtype())};
+  const Expr excess = margin_excess(ctx, classes);
+  Expr share = classes.grad() / classes.size() * classes.target_weights();
+  if (ctx.integer("reduction") == kMean) share = share / count(classes.target().dims());
+  const Expr slope = ctx.real("p") == 2.0 ? 2.0 * excess : excess.like(1.0);
+  const Expr others = select(excess > 0.0, slope * share, 0.0);
+  return classes.finish_backward(select(classes.one_hot(), -classes.sum_over_classes(others), others));
 }
 
 }  // namespace

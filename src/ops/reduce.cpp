@@ -33,6 +33,13 @@ ReductionDims::ReductionDims(const LoweringContext& ctx, const Dims& dims, bool 
   }
 }
 
+ReductionDims::ReductionDims(const Dims& dims, Dims reduced) : reduced_(std::move(reduced)), kept_shape_(dims) {
+  for (const int64_t dim : reduced_) {
+    count_ *= dims[static_cast<size_t>(dim)];
+    kept_shape_[static_cast<size_t>(dim)] = 1;
+  }
+}
+
 void ReductionDims::set(const Dims& dims) {
   for (size_t i = 0; i < dims.size(); ++i) reduced_.push_back(static_cast<int64_t>(i));
   kept_shape_.assign(dims.size(), 1);

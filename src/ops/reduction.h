@@ -12,6 +12,8 @@ class ReductionDims {
   ReductionDims(const LoweringContext& ctx, const Dims& dims, bool empty_is_none = true);
   // All dimensions.
   explicit ReductionDims(const Dims& dims);
+  // `reduced` of the dimensions `dims`, ascending.
+  ReductionDims(const Dims& dims, Dims reduced);
 
   const Dims& reduced() const { return reduced_; }
   // Number of elements that become one.
