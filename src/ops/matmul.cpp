@@ -20,14 +20,11 @@ Value dot(LoweringContext& ctx, Value lhs, Value rhs, const DotDims& dims) {
   return ctx.b.dot_general(lhs, rhs, dims, ctx.dtype("out_dtype").value_or(lhs.dtype()));
 }
 
-// Times `number`, a static argument; 1 leaves no trace in the program.
+// Times the number argument `number`; 1 leaves no trace in the program.
 Value scale(LoweringContext& ctx, std::string_view number, Value x) {
-  const auto factor = ctx.static_number(number);
-  if (factor == 1.0) return x;
-  const bool is_fraction = factor && *factor != std::nearbyint(*factor);
-  if (is_fraction && !is_floating(x.dtype()) && !is_complex(x.dtype())) {
-    ctx.decline("fractional ", number, " for integer tensors");
-  }
+  if (ctx.static_number(number) == 1.0) return x;
+  const bool is_integer = !is_floating(x.dtype()) && !is_complex(x.dtype());
+  if (is_integer && is_floating(ctx.result_type({number}))) ctx.decline("fractional ", number, " for integer tensors");
   return ctx.b.multiply(x, ctx.b.broadcast_to(ctx.operand(number, x.dtype()), x.dims()));
 }
 
@@ -79,7 +76,9 @@ Values lower_addr(LoweringContext& ctx) {
   if (dtype != DType::kPred) return {add_to_self(ctx, b.multiply(lhs, rhs))};
   // On bool, product and sum are "and" and "or".
   Value product = b.logical_and(lhs, rhs);
-  if (ctx.static_number("alpha") == 0.0) product = b.splat(false, product.type());
+  if (ctx.static_number("alpha") != 1.0) {
+    product = b.logical_and(product, b.broadcast_to(ctx.operand("alpha", dtype), product.dims()));
+  }
   if (ctx.static_number("beta") == 0.0) return {product};
   return {b.logical_or(b.broadcast_to(ctx.operand("self", dtype), product.dims()), product)};
 }
@@ -107,12 +106,12 @@ const OpTable& matmul_ops() {
       {.name = "aten::mv", .lower = lower_mv},
       {.name = "aten::dot", .lower = lower_dot},
       {.name = "aten::vdot", .lower = lower_vdot},
-      {.name = "aten::addmm", .lower = lower_addmm, .static_args = {"beta", "alpha"}},
-      {.name = "aten::baddbmm", .lower = lower_baddbmm, .static_args = {"beta", "alpha"}},
-      {.name = "aten::addbmm", .lower = lower_addbmm, .static_args = {"beta", "alpha"}},
-      {.name = "aten::addmv", .lower = lower_addmv, .static_args = {"beta", "alpha"}},
-      {.name = "aten::addr", .lower = lower_addr, .static_args = {"beta", "alpha"}},
-      {.name = "aten::_addmm_activation", .lower = lower_addmm_activation, .static_args = {"beta", "alpha"}},
+      {.name = "aten::addmm", .lower = lower_addmm, .static_args = {"beta"}},
+      {.name = "aten::baddbmm", .lower = lower_baddbmm, .static_args = {"beta"}},
+      {.name = "aten::addbmm", .lower = lower_addbmm, .static_args = {"beta"}},
+      {.name = "aten::addmv", .lower = lower_addmv, .static_args = {"beta"}},
+      {.name = "aten::addr", .lower = lower_addr, .static_args = {"beta"}},
+      {.name = "aten::_addmm_activation", .lower = lower_addmm_activation, .static_args = {"beta"}},
       {.name = "aten::_int_mm", .lower = lower_int_mm},
   };
   return table;
