@@ -73,8 +73,8 @@ Value correlate(Builder& b, const Convolution& conv, Value input, Value weight, 
   window.window_dilations = conv.dilation;
   for (size_t i = 0; i < conv.spatial; ++i) {
     const int64_t low = conv.padding[i];
-    const int64_t length = input.dims()[i + 2];
-    const int64_t reach = conv.reach(i, weight.dims()[i + 2]);
+    const int64_t length = input.dim(i + 2);
+    const int64_t reach = conv.reach(i, weight.dim(i + 2));
     // The same on both sides where that gives the size wanted: a negative high padding may cost XLA's fast path.
     const bool is_symmetric = (length + 2 * low - reach - 1) / conv.stride[i] + 1 == output_size[i];
     window.padding.emplace_back(low,
@@ -90,8 +90,8 @@ Value input_gradient(Builder& b, const Convolution& conv, Value grad, Value weig
   window.base_dilations = conv.stride;
   window.window_dilations = conv.dilation;
   for (size_t i = 0; i < conv.spatial; ++i) {
-    const int64_t reach = conv.reach(i, weight.dims()[i + 2]);
-    const int64_t spaced = (grad.dims()[i + 2] - 1) * conv.stride[i] + 1;
+    const int64_t reach = conv.reach(i, weight.dim(i + 2));
+    const int64_t spaced = (grad.dim(i + 2) - 1) * conv.stride[i] + 1;
     const int64_t low = reach - conv.padding[i];
     window.padding.emplace_back(low, input_size[i] + reach - spaced - low);
   }
@@ -121,9 +121,9 @@ Value weight_gradient(Builder& b, const Convolution& conv, Value input, Value gr
   window.strides = conv.dilation;
   window.window_dilations = conv.stride;
   for (size_t i = 0; i < conv.spatial; ++i) {
-    const int64_t span = (grad.dims()[i + 2] - 1) * conv.stride[i] + 1;
+    const int64_t span = (grad.dim(i + 2) - 1) * conv.stride[i] + 1;
     const int64_t needed = conv.reach(i, weight_dims[i + 2]) + span;
-    window.padding.emplace_back(conv.padding[i], needed - input.dims()[i + 2] - conv.padding[i]);
+    window.padding.emplace_back(conv.padding[i], needed - input.dim(i + 2) - conv.padding[i]);
   }
   ConvDims dims = conv_dims(conv.spatial);
   dims.input_batch = 1;
@@ -155,8 +155,8 @@ void check_forward(const Convolution& conv, Value input, Value weight) {
   Dims padded, kernel;
   bool fits = true;
   for (size_t i = 0; i < conv.spatial; ++i) {
-    padded.push_back(input.dims()[i + 2] + 2 * conv.padding[i]);
-    kernel.push_back(conv.reach(i, weight.dims()[i + 2]) + 1);
+    padded.push_back(input.dim(i + 2) + 2 * conv.padding[i]);
+    kernel.push_back(conv.reach(i, weight.dim(i + 2)) + 1);
     fits = fits && padded[i] >= kernel[i];
   }
   TP_USER_CHECK(fits, kInvalidArgument, "Calculated padded input size per channel: (", joined(padded),

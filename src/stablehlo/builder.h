@@ -29,7 +29,8 @@ class Value {
   const TensorType& type() const { return *type_; }
   DType dtype() const { return type_->dtype; }
   const Dims& dims() const { return type_->dims; }
-  int64_t dim(int64_t i) const { return type_->dims[static_cast<size_t>(i)]; }
+  // Throws std::out_of_range for a dimension that the value lacks: a trial lowering finds that, a release build included.
+  int64_t dim(int64_t i) const { return type_->dims.at(static_cast<size_t>(i)); }
   int64_t rank() const { return type_->rank(); }
   int64_t numel() const { return type_->numel(); }
   explicit operator bool() const { return type_ != nullptr; }

@@ -4,6 +4,8 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <stdexcept>
+
 #include "base/env.h"
 #include "exec/lower.h"
 #include "torch/scalar_type.h"
@@ -286,6 +288,10 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal && is_strict) throw;
     if (error.code() == ErrorCode::kInternal) count("LoweringError::" + info.name);
+    plan.fallback_reason = error.what();
+  } catch (const std::out_of_range& error) {
+    if (is_strict) throw;
+    count("LoweringError::" + info.name);
     plan.fallback_reason = error.what();
   }
   return plan;
