@@ -22,7 +22,7 @@ Storage = torch.UntypedStorage
 
 def install() -> None:
     """Called once."""
-    torch.serialization.register_package(23, _location_of, _to_location)
+    torch.serialization.register_package(30, _location_of, _to_location)
     _override(Storage, "resize_", _resize)
     _override(Storage, "clone", _clone)
     _override(Storage, "cpu", _cpu)

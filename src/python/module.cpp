@@ -54,6 +54,8 @@ void define_memory(py::module_& m) {
 
 void define_tensors(py::module_& m) {
   def(m, "clone_storage", &api::clone_storage);
+  def(m, "storage_to_cpu", &api::storage_to_cpu);
+  def(m, "resize_storage", &api::resize_storage);
   def(m, "optimization_barrier", &api::optimization_barrier);
   def(m, "optimization_barrier_", &api::optimization_barrier_);
   // Names that existing programs call although they are private.
@@ -61,6 +63,13 @@ void define_tensors(py::module_& m) {
   def(m, "_get_xla_tensors_text", &api::tensors_text);
   def(m, "_get_xla_tensors_hlo", &api::tensors_hlo);
   def(m, "_get_xla_tensors_dot", &api::tensors_dot);
+  def(m, "_xla_get_default_device", [] { return "xla:" + std::to_string(api::current_device()); });
+  m.def("_xla_sync_multi",
+        torch::wrap_pybind_function_no_gil([](const std::vector<at::Tensor>& tensors,
+                                              const std::vector<std::string>& devices, bool wait,
+                                              bool sync_xla_data) { api::sync_tensors(tensors, wait); }),
+        py::arg("tensors"), py::arg("devices") = std::vector<std::string>(), py::arg("wait") = true,
+        py::arg("sync_xla_data") = true);
 }
 
 void define_statistics(py::module_& m) {

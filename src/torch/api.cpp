@@ -1,5 +1,6 @@
 #include "torch/api.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/TensorImpl.h>
 
 #include "exec/cut.h"
@@ -11,6 +12,7 @@
 #include "torch/access.h"
 #include "torch/device.h"
 #include "torch/errors.h"
+#include "torch/scalar_type.h"
 #include "torch/statistics.h"
 #include "torch/storage.h"
 
@@ -144,6 +146,36 @@ at::Tensor clone_storage(const at::Tensor& tensor) {
   at::Tensor copy = tensor.detach();
   copy.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
   return copy;
+}
+
+at::Tensor storage_to_cpu(const c10::Storage& storage) {
+  Dims sizes;
+  Dims strides;
+  c10::ScalarType type = at::kByte;
+  {
+    // Reading the value with its own type and geometry records nothing, so that nothing is compiled for the copy.
+    const lazy::Lock lock(lazy::mutex());
+    const lazy::Buffer& buffer = buffer_of(storage);
+    sizes = {static_cast<int64_t>(buffer.size_bytes())};
+    if (buffer.value() && buffer.value().type().size_bytes() == buffer.size_bytes()) {
+      type = to_scalar_type(buffer.value().type().dtype);
+      sizes = buffer.layout() ? buffer.layout()->sizes : buffer.value().type().dims;
+    }
+    strides = buffer.layout() ? buffer.layout()->strides : row_major_strides(sizes);
+  }
+  const at::Tensor whole =
+      at::empty({0}, at::TensorOptions(storage.device()).dtype(type)).set_(storage, 0, sizes, strides);
+  // A copy keeps the strides of a dense tensor, and so the order of the bytes.
+  const c10::Storage copy = whole.cpu().storage();
+  return at::empty({0}, at::kByte).set_(copy, 0, {static_cast<int64_t>(copy.nbytes())}, {1});
+}
+
+void resize_storage(const c10::Storage& storage, int64_t size_bytes) {
+  TORCH_CHECK(size_bytes >= 0, "resize_: expected a size of at least 0 bytes, got ", size_bytes);
+  with_c10_errors([&] {
+    buffer_of(storage);
+    torch_pjrt::resize_storage(*storage.unsafeGetStorageImpl(), static_cast<size_t>(size_bytes));
+  });
 }
 
 std::vector<ExecutableStatistics> executables() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
 
 #include <cstdint>
 #include <map>
@@ -15,8 +16,9 @@ namespace torch_pjrt::api {
 
 // Plugin and devices.
 
-// Adds a plugin's shared library to those that the client may load, best first; names as in src/pjrt/discovery.h ("cpu",
-// "xla_cuda12", ...). Which one is loaded is decided, by PJRT_PLUGIN_LIBRARY_PATH and PJRT_DEVICE, when the client starts.
+// Adds a plugin's shared library to those that the client may load, best first; names as in src/pjrt/discovery.h
+// ("cpu", "xla_cuda12", ...). Which one is loaded is decided, by PJRT_PLUGIN_LIBRARY_PATH and PJRT_DEVICE, when the
+// client starts.
 void register_plugin(const std::string& name, const std::string& library_path);
 // True once the first device value was made (or a function below asked the plugin something).
 bool is_client_started();
@@ -79,6 +81,10 @@ std::string tensors_dot(const std::vector<at::Tensor>& tensors);
 // A detached tensor of the same geometry over a new storage that holds the same value. Nothing is copied or recorded:
 // values are immutable, a later write to either storage replaces that storage's value.
 at::Tensor clone_storage(const at::Tensor& tensor);
+// The storage's bytes, copied to a CPU tensor [n] uint8. Cuts when the storage's value is pending, and blocks.
+at::Tensor storage_to_cpu(const c10::Storage& storage);
+// Changes the storage's size; contents up to the smaller size are kept, what is new reads as zero.
+void resize_storage(const c10::Storage& storage, int64_t size_bytes);
 // The differentiable identity that XLA may not move code across: one StableHLO optimization_barrier over all tensors.
 std::vector<at::Tensor> optimization_barrier(const std::vector<at::Tensor>& tensors);
 // Replaces the storages' values by their values behind one barrier: no autograd node, no version bump.
