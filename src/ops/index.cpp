@@ -1,0 +1,239 @@
+// Reading by index and by mask: index_select, gather, advanced indexing, masked_fill, searchsorted.
+#include "ops/indexing.h"
+#include "ops/registry.h"
+
+namespace torch_pjrt {
+
+using stablehlo::Builder;
+using stablehlo::Comparison;
+using stablehlo::Reduction;
+using stablehlo::Value;
+using stablehlo::Values;
+
+namespace {
+
+Value flatten(Builder& b, Value x) { return b.reshape(x, {x.numel()}); }
+
+bool is_mask(Value index) { return index.dtype() == DType::kPred || index.dtype() == DType::kU8; }
+
+Values lower_index_select(LoweringContext& ctx) {
+  const Value self = ctx.tensor("self");
+  const Value index = flatten(ctx.b, ctx.tensor("index"));
+  // A scalar is indexed like its only row.
+  if (self.rank() == 0) return {self};
+  return {take_rows(ctx.b, self, wrap_dim(ctx.integer("dim"), self.rank()), index)};
+}
+
+Values lower_gather(LoweringContext& ctx) {
+  const Value self = ctx.tensor("self"), index = ctx.tensor("index");
+  if (self.rank() == 0 || index.rank() == 0) {
+    const Value row = take_rows(ctx.b, flatten(ctx.b, self), 0, flatten(ctx.b, index));
+    return {ctx.b.reshape(row, index.dims())};
+  }
+  return {gather_along(ctx.b, self, wrap_dim(ctx.integer("dim"), self.rank()), index)};
+}
+
+Values lower_index(LoweringContext& ctx) {
+  const Value self = ctx.tensor("self");
+  const auto indices = ctx.optional_tensors("indices");
+  bool is_plain = true;
+  for (const auto& index : indices) {
+    if (!index) continue;
+    is_plain = false;
+    if (is_mask(*index)) ctx.decline("the result's size depends on the mask's values");
+  }
+  if (is_plain) return {self};
+  return {AdvancedIndex(ctx.b, self.dims(), indices).read(self)};
+}
+
+Values lower_take(LoweringContext& ctx) {
+  const Value self = flatten(ctx.b, ctx.tensor("self"));
+  const Expr index(ctx.b, ctx.tensor("index"));
+  return {take_rows(ctx.b, self, 0, wrapped_index(index, self.numel()))};
+}
+
+Values lower_masked_fill(LoweringContext& ctx) {
+  const Expr self(ctx.b, ctx.tensor("self"));
+  const Expr mask = Expr(ctx.b, ctx.tensor("mask")).convert(DType::kPred);
+  return {select(mask, Expr(ctx.b, ctx.operand("value", self.dtype())), self)};
+}
+
+// The i-th set element of the mask takes the i-th element of the source.
+Values lower_masked_scatter(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const auto [mask, self] = b.broadcast_pair(b.convert(ctx.tensor("mask"), DType::kPred), ctx.tensor("self"));
+  const Value source = flatten(b, ctx.tensor("source"));
+  if (source.numel() == 0 || self.numel() == 0) return {self};
+  const Expr ranks = ranks_of_set(b, flatten(b, mask));
+  const Value taken = b.reshape(take_rows(b, source, 0, ranks), self.dims());
+  return {b.select(mask, taken, self)};
+}
+
+// The masked elements of the gradient first, then zeros.
+Values lower_masked_scatter_backward(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const Value grad_output = ctx.tensor("grad_output");
+  const Value mask = flatten(b, b.broadcast_to(b.convert(ctx.tensor("mask"), DType::kPred), grad_output.dims()));
+  const Dims sizes = ctx.ints("sizes");
+  const Value zeros = b.splat(0.0, {grad_output.dtype(), {product(sizes)}});
+  const Expr ranks = ranks_of_set(b, mask);
+  const Value targets = select({b, mask}, ranks, static_cast<double>(product(sizes)));
+  return {b.reshape(scatter_rows(b, zeros, 0, targets, flatten(b, grad_output), replace_update()), sizes)};
+}
+
+Values lower_index_fill(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const Value self = ctx.tensor("self");
+  const Value value = ctx.operand("value", self.dtype());
+  const Value index = flatten(b, ctx.tensor("index"));
+  if (index.numel() == 0 || self.numel() == 0) return {self};
+  if (self.rank() == 0) return {b.reshape(value, {})};
+  const int64_t dim = wrap_dim(ctx.integer("dim"), self.rank()), size = self.dim(dim);
+  const Value rows = wrapped_index({b, index}, size);
+  const Value hit = scatter_rows(b, b.splat(false, {DType::kPred, {size}}), 0, rows,
+                                 b.splat(true, {DType::kPred, index.dims()}), replace_update());
+  return {b.select(b.broadcast_in_dim(hit, self.dims(), {dim}), b.broadcast_to(value, self.dims()), self)};
+}
+
+// Padding is the adjoint of a slice.
+Values lower_slice_backward(LoweringContext& ctx) {
+  const Value grad_output = ctx.tensor("grad_output");
+  const Dims sizes = ctx.ints("input_sizes");
+  const int64_t dim = wrap_dim(ctx.integer("dim"), std::ssize(sizes)), size = sizes[dim];
+  const int64_t step = ctx.integer("step"), length = grad_output.dim(dim);
+  int64_t start = ctx.integer("start");
+  if (start < 0) start += size;
+  start = std::clamp<int64_t>(start, 0, size);
+  if (length == 0) return {ctx.b.splat(0.0, {grad_output.dtype(), sizes})};
+  Dims low(sizes.size(), 0), high(sizes.size(), 0), interior(sizes.size(), 0);
+  low[dim] = start;
+  interior[dim] = step - 1;
+  high[dim] = size - start - ((length - 1) * step + 1);
+  return {ctx.b.pad(grad_output, ctx.b.constant(0, grad_output.dtype()), low, high, interior)};
+}
+
+// Whether the search goes on above `at`: ATen's lower_bound and upper_bound, which put NaN last.
+Expr is_below(const Expr& at, const Expr& value, bool right) { return right ? ~(at > value) : ~(at >= value); }
+
+// For each value the insertion point into its row of `sequence` [rows, n]; `row_starts` is where that row begins in the
+// flat sequence, `sorter` reorders each row.
+Expr binary_search(const Expr& sequence, std::optional<Expr> sorter, int64_t n, const Expr& row_starts,
+                   const Expr& values, bool right) {
+  Builder& b = sequence.builder();
+  const DType dtype = index_dtype(sequence.value().numel() + n);
+  Expr start(b, b.splat(0, {dtype, values.dims()}));
+  Expr end = start + static_cast<double>(n);
+  for (int64_t left = n; left > 0; left /= 2) {
+    const Expr middle = start + (end - start) / 2.0;
+    Expr at = middle;
+    if (sorter) {
+      const Value sorted = take_rows(b, flatten(b, *sorter), 0, row_starts + middle);
+      at = Expr(b, sorted).convert(dtype);
+    }
+    const Expr probed(b, take_rows(b, flatten(b, sequence), 0, row_starts + at));
+    const Expr goes_up = is_below(probed, values, right) & (start < end);
+    const Expr stays = ~goes_up & (start < end);
+    start = select(goes_up, middle + 1.0, start);
+    end = select(stays, middle, end);
+  }
+  return start;
+}
+
+Values lower_search(LoweringContext& ctx, std::string_view sequence_name) {
+  Builder& b = ctx.b;
+  const DType dtype = ctx.result_type({sequence_name, "self"});
+  const Expr sequence(b, ctx.operand(sequence_name, dtype));
+  Expr values(b, ctx.operand("self", dtype));
+  const bool right = ctx.string("side", ctx.flag("right") ? "right" : "left") == "right";
+  const Dims result_dims = values.dims();
+  const int64_t n = sequence.dims().empty() ? 1 : sequence.dims().back();
+  const DType result = ctx.flag("out_int32") ? DType::kS32 : DType::kS64;
+  if (product(result_dims) == 0 || n == 0) return {b.splat(0, {result, result_dims})};
+
+  Expr row_starts(b, b.splat(0, {index_dtype(sequence.value().numel() + n), result_dims}));
+  if (sequence.dims().size() > 1) {
+    const int64_t columns = result_dims.back(), rows = values.value().numel() / columns;
+    const Value row = positions(b, {rows, columns}, 0).convert(row_starts.dtype());
+    row_starts = Expr(b, b.reshape(row, result_dims)) * static_cast<double>(n);
+  }
+  std::optional<Expr> sorter;
+  if (ctx.has("sorter")) sorter = Expr(b, ctx.tensor("sorter"));
+  return {binary_search(sequence, sorter, n, row_starts, values, right).convert(result)};
+}
+
+Values lower_searchsorted(LoweringContext& ctx) { return lower_search(ctx, "sorted_sequence"); }
+Values lower_bucketize(LoweringContext& ctx) { return lower_search(ctx, "boundaries"); }
+
+Values lower_isin(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const std::string_view elements_name = ctx.has("elements") ? "elements" : "element";
+  const std::string_view tests_name = ctx.has("test_elements") ? "test_elements" : "test_element";
+  const DType dtype = ctx.result_type({elements_name, tests_name});
+  const Value elements = ctx.operand(elements_name, dtype);
+  const Value tests = flatten(b, ctx.operand(tests_name, dtype));
+  Dims pairs = elements.dims();
+  pairs.push_back(tests.numel());
+  Dims element_dims(elements.dims().size());
+  for (size_t i = 0; i < element_dims.size(); ++i) element_dims[i] = static_cast<int64_t>(i);
+  const Value equal = b.compare(Comparison::kEq, b.broadcast_in_dim(elements, pairs, element_dims),
+                                b.broadcast_in_dim(tests, pairs, {elements.rank()}));
+  const Value found = b.reduce(Reduction::kOr, equal, {elements.rank()});
+  return {ctx.flag("invert") ? b.logical_not(found) : found};
+}
+
+// Element j of the result is the row whose repeats cover position j.
+Values lower_repeat_interleave(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  if (!ctx.has("output_size")) ctx.decline("the result's size depends on the repeats' values");
+  const Value repeats = ctx.tensor("repeats");
+  const int64_t size = ctx.integer("output_size"), n = repeats.numel();
+  if (size == 0 || n == 0) return {b.splat(0, {repeats.dtype(), {size}})};
+  const Expr ends(b, scan(b, Reduction::kAdd, repeats, 0));
+  const Expr at(b, b.iota({repeats.dtype(), {size}}, 0));
+  const Expr zero(b, b.splat(0, {index_dtype(2 * n), {size}}));
+  return {binary_search(ends, std::nullopt, n, zero, at, true).convert(repeats.dtype())};
+}
+
+// The first `size` coordinates of non-zero elements, padded by `fill_value`.
+Values lower_nonzero_static(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const Value self = ctx.tensor("self");
+  const int64_t size = ctx.integer("size"), fill = ctx.integer("fill_value", -1);
+  const TensorType column{DType::kS64, {size, 1}};
+  Values columns;
+  if (size == 0 || self.rank() == 0 || self.numel() == 0) return {b.splat(fill, {DType::kS64, {size, self.rank()}})};
+  const Value mask = flatten(b, b.convert(self, DType::kPred));
+  const Value targets = select({b, mask}, ranks_of_set(b, mask), static_cast<double>(size));
+  for (int64_t dim = 0; dim < self.rank(); ++dim) {
+    const Value coordinates = flatten(b, b.iota({DType::kS64, self.dims()}, dim));
+    const Value kept = scatter_rows(b, b.splat(fill, {DType::kS64, {size}}), 0, targets, coordinates, replace_update());
+    columns.push_back(b.reshape(kept, column.dims));
+  }
+  return {b.concatenate(columns, 1)};
+}
+
+}  // namespace
+
+const OpTable& index_ops() {
+  static const OpTable table = {
+      {.name = "aten::index_select", .lower = lower_index_select},
+      {.name = "aten::gather", .lower = lower_gather},
+      {.name = "aten::index", .lower = lower_index},
+      {.name = "aten::_unsafe_index", .lower = lower_index},
+      {.name = "aten::take", .lower = lower_take},
+      {.name = "aten::masked_fill", .lower = lower_masked_fill},
+      {.name = "aten::masked_scatter", .lower = lower_masked_scatter},
+      {.name = "aten::masked_scatter_backward", .lower = lower_masked_scatter_backward},
+      {.name = "aten::index_fill", .lower = lower_index_fill},
+      // select_backward is left to PyTorch: its index is then a run-time input.
+      {.name = "aten::slice_backward", .lower = lower_slice_backward},
+      {.name = "aten::searchsorted", .lower = lower_searchsorted},
+      {.name = "aten::bucketize", .lower = lower_bucketize},
+      {.name = "aten::isin", .lower = lower_isin},
+      {.name = "aten::repeat_interleave", .lower = lower_repeat_interleave},
+      {.name = "aten::nonzero_static", .lower = lower_nonzero_static},
+  };
+  return table;
+}
+
+}  // namespace torch_pjrt
