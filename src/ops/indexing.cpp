@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "ops/scan.h"
 
 namespace torch_pjrt {
 
@@ -228,15 +229,7 @@ Value AdvancedIndex::write(Value x, Value update, const Region& combine) const {
 }
 
 Value scan(Builder& b, Reduction reduction, Value x, int64_t dim) {
-  const Value neutral = b.identity(reduction, x.dtype());
-  const auto rank = static_cast<size_t>(x.rank());
-  for (int64_t shift = 1; shift < x.dim(dim); shift *= 2) {
-    Dims low(rank, 0), high(rank, 0);
-    low[dim] = shift;
-    high[dim] = -shift;
-    x = b.binary(mnemonic(reduction), x, b.pad(x, neutral, low, high));
-  }
-  return x;
+  return scan(b, {x}, {b.identity(reduction, x.dtype())}, dim, combine_update(b, reduction))[0];
 }
 
 Expr ranks_of_set(Builder& b, Value mask) {

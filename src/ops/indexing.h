@@ -58,7 +58,7 @@ class AdvancedIndex {
   stablehlo::Value index_;  // [broadcast index dims..., indexed_dims_.size()]
 };
 
-// Inclusive scan along `dim` in log2(size) steps; on bool, kAdd is "or".
+// Inclusive scan along `dim`.
 stablehlo::Value scan(stablehlo::Builder& b, stablehlo::Reduction reduction, stablehlo::Value x, int64_t dim);
 // For a 1-D mask, the number of set elements before each one, as index_dtype of its size.
 Expr ranks_of_set(stablehlo::Builder& b, stablehlo::Value mask);

@@ -71,8 +71,7 @@ Expr draw_bernoulli(LoweringContext& ctx, const Dims& dims, const Expr& p) {
 }
 
 Values lower_bernoulli(LoweringContext& ctx) {
-  const std::string_view name = ctx.has("p") ? "p" : ctx.overload() == "float" ? "" : "self";
-  if (name.empty()) return {draw_bernoulli(ctx, ctx.output().dims, Expr(ctx.b, ctx.b.constant(0.5, DType::kF64)))};
+  const std::string_view name = ctx.has("p") ? "p" : "self";
   const Expr p(ctx.b, ctx.is_tensor(name) ? ctx.tensor(name) : ctx.operand(name, DType::kF64));
   return {draw_bernoulli(ctx, ctx.output().dims, p)};
 }

@@ -33,6 +33,12 @@ const std::vector<const OpTable& (*)()>& families() {
       softmax_ops,
       loss_ops,
       embedding_ops,
+      shape_ops,
+      upsample_ops,
+      index_ops,
+      scatter_ops,
+      sort_ops,
+      random_ops,
       // clang-format on
   };
   return functions;

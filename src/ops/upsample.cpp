@@ -1,0 +1,192 @@
+// Interpolation: nearest, linear and cubic, along each spatial dimension by itself, with the index arithmetic of ATen's
+// CPU kernels.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "ops/elementwise.h"
+#include "ops/registry.h"
+#include "ops/resample.h"
+
+namespace torch_pjrt {
+
+using stablehlo::Value;
+using stablehlo::Values;
+
+namespace {
+
+struct Line {
+  int64_t input, output;
+  std::optional<double> scale;  // as given by the caller, output over input
+};
+
+Taps nearest_taps(const Line& line, float shift) {
+  const float scale = line.scale && *line.scale > 0 ? static_cast<float>(1.0 / *line.scale)
+                                                    : static_cast<float>(line.input) / static_cast<float>(line.output);
+  Taps taps(line.input);
+  for (int64_t i = 0; i < line.output; ++i) {
+    int64_t index = i;
+    if (shift != 0.0f || (line.output != line.input && line.output != 2 * line.input)) {
+      index = static_cast<int64_t>(std::floor((static_cast<float>(i) + shift) * scale));
+    } else if (line.output == 2 * line.input) {
+      index = i / 2;
+    }
+    taps.add({{std::min(index, line.input - 1), 1.0}});
+  }
+  return taps;
+}
+
+// Where output `i` lies on the input line; Real is the type that ATen computes it in.
+template <typename Real>
+class Source {
+ public:
+  Source(const Line& line, bool align_corners) : align_corners_(align_corners) {
+    if (align_corners) {
+      scale_ = line.output > 1 ? static_cast<Real>(line.input - 1) / static_cast<Real>(line.output - 1) : Real(0);
+    } else {
+      scale_ = line.scale && *line.scale > 0 ? static_cast<Real>(1.0 / *line.scale)
+                                             : static_cast<Real>(line.input) / static_cast<Real>(line.output);
+    }
+  }
+  Real at(int64_t i) const {
+    const auto position = static_cast<Real>(i);
+    return align_corners_ ? scale_ * position : scale_ * (position + Real(0.5)) - Real(0.5);
+  }
+
+ private:
+  bool align_corners_;
+  Real scale_;
+};
+
+template <typename Real>
+Taps linear_taps(const Line& line, bool align_corners) {
+  const Source<Real> source(line, align_corners);
+  Taps taps(line.input);
+  for (int64_t i = 0; i < line.output; ++i) {
+    if (line.input == line.output) {
+      taps.add({{i, 1.0}});
+      continue;
+    }
+    const Real at = std::max(source.at(i), Real(0));
+    const int64_t low = std::min(static_cast<int64_t>(at), line.input - 1);
+    const int64_t high = std::min(low + 1, line.input - 1);
+    const Real weight = std::clamp(at - static_cast<Real>(low), Real(0), Real(1));
+    taps.add({{low, Real(1) - weight}, {high, weight}});
+  }
+  return taps;
+}
+
+// The cubic convolution kernel with a = -0.75.
+template <typename Real>
+Real cubic_near(Real x) {
+  constexpr Real a = Real(-0.75);
+  return ((a + 2) * x - (a + 3)) * x * x + 1;
+}
+template <typename Real>
+Real cubic_far(Real x) {
+  constexpr Real a = Real(-0.75);
+  return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+template <typename Real>
+Taps cubic_taps(const Line& line, bool align_corners) {
+  const Source<Real> source(line, align_corners);
+  Taps taps(line.input);
+  for (int64_t i = 0; i < line.output; ++i) {
+    const Real at = source.at(i);
+    const auto low = std::min(static_cast<int64_t>(std::floor(at)), line.input - 1);
+    const Real t = std::clamp(at - static_cast<Real>(low), Real(0), Real(1));
+    const Real weights[4] = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)};
+    std::vector<Tap> row;
+    for (int64_t k = 0; k < 4; ++k) {
+      row.push_back({std::clamp<int64_t>(low - 1 + k, 0, line.input - 1), weights[k]});
+    }
+    taps.add(std::move(row));
+  }
+  return taps;
+}
+
+enum class Mode { kNearest, kNearestExact, kLinear, kCubic };
+
+Taps make_taps(Mode mode, const Line& line, bool align_corners, bool is_double) {
+  switch (mode) {
+    case Mode::kNearest:
+      return nearest_taps(line, 0.0f);
+    case Mode::kNearestExact:
+      return nearest_taps(line, 0.5f);
+    case Mode::kLinear:
+      return is_double ? linear_taps<double>(line, align_corners) : linear_taps<float>(line, align_corners);
+    case Mode::kCubic:
+      return is_double ? cubic_taps<double>(line, align_corners) : cubic_taps<float>(line, align_corners);
+  }
+  TP_CHECK(false, "unknown interpolation");
+}
+
+// The scales of 1, 2 or 3 spatial dimensions, outermost first.
+std::vector<std::optional<double>> given_scales(LoweringContext& ctx, size_t spatial) {
+  static constexpr std::string_view kNames[3][3] = {
+      {"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}};
+  std::vector<std::optional<double>> scales;
+  for (size_t i = 0; i < spatial; ++i) {
+    const std::string_view name = kNames[spatial - 1][i];
+    scales.push_back(ctx.has(name) ? std::optional(ctx.real(name)) : std::nullopt);
+  }
+  return scales;
+}
+
+Values interpolate(LoweringContext& ctx, Mode mode) {
+  const bool is_backward = ctx.has("grad_output");
+  Value x = ctx.tensor(is_backward ? "grad_output" : "self");
+  const DType dtype = x.dtype();
+  const bool is_weighted = mode == Mode::kLinear || mode == Mode::kCubic;
+  if (is_weighted && !is_floating(dtype)) ctx.decline("integer images");
+  const Dims output = ctx.ints("output_size");
+  const Dims input = is_backward ? ctx.ints("input_size") : x.dims();
+  const auto scales = given_scales(ctx, output.size());
+  if (is_weighted || is_backward) x = ctx.b.convert(x, wide(dtype));
+  for (size_t i = 0; i < output.size(); ++i) {
+    const Line line{.input = input[i + 2], .output = output[i], .scale = scales[i]};
+    const Taps taps = make_taps(mode, line, ctx.flag("align_corners"), dtype == DType::kF64);
+    x = resample(ctx.b, x, static_cast<int64_t>(i) + 2, is_backward ? taps.transposed() : taps);
+  }
+  return {ctx.b.convert(x, dtype)};
+}
+
+Values lower_nearest(LoweringContext& ctx) { return interpolate(ctx, Mode::kNearest); }
+Values lower_nearest_exact(LoweringContext& ctx) { return interpolate(ctx, Mode::kNearestExact); }
+Values lower_linear(LoweringContext& ctx) { return interpolate(ctx, Mode::kLinear); }
+Values lower_cubic(LoweringContext& ctx) { return interpolate(ctx, Mode::kCubic); }
+
+OpEntry entry(std::string_view name, Lowering lower) {
+  return {.name = name, .lower = lower, .static_args = {"scales", "scales_d", "scales_h", "scales_w"}};
+}
+
+}  // namespace
+
+const OpTable& upsample_ops() {
+  static const OpTable table = {
+      entry("aten::upsample_nearest1d", lower_nearest),
+      entry("aten::upsample_nearest2d", lower_nearest),
+      entry("aten::upsample_nearest3d", lower_nearest),
+      entry("aten::upsample_nearest1d_backward", lower_nearest),
+      entry("aten::upsample_nearest2d_backward", lower_nearest),
+      entry("aten::upsample_nearest3d_backward", lower_nearest),
+      entry("aten::_upsample_nearest_exact1d", lower_nearest_exact),
+      entry("aten::_upsample_nearest_exact2d", lower_nearest_exact),
+      entry("aten::_upsample_nearest_exact3d", lower_nearest_exact),
+      entry("aten::_upsample_nearest_exact1d_backward", lower_nearest_exact),
+      entry("aten::_upsample_nearest_exact2d_backward", lower_nearest_exact),
+      entry("aten::_upsample_nearest_exact3d_backward", lower_nearest_exact),
+      entry("aten::upsample_linear1d", lower_linear),
+      entry("aten::upsample_bilinear2d", lower_linear),
+      entry("aten::upsample_trilinear3d", lower_linear),
+      entry("aten::upsample_linear1d_backward", lower_linear),
+      entry("aten::upsample_bilinear2d_backward", lower_linear),
+      entry("aten::upsample_trilinear3d_backward", lower_linear),
+      entry("aten::upsample_bicubic2d", lower_cubic),
+      entry("aten::upsample_bicubic2d_backward", lower_cubic),
+  };
+  return table;
+}
+
+}  // namespace torch_pjrt
