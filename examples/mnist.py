@@ -3,7 +3,8 @@
     python examples/mnist.py                          the digits that scikit-learn ships
     python examples/mnist.py --data DIR --plot m.png  MNIST's IDX files (gzipped or not), or Fashion-MNIST's
 
-DIR may hold the training and the test files, or one pair of files, of which --hold-out images are then kept for the test.
+DIR may hold the training and the test files, or one pair of files, of which --hold-out images are then kept for the
+test.
 """
 
 from __future__ import annotations

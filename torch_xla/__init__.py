@@ -1,7 +1,7 @@
 """PyTorch on the `xla` device: operations recorded lazily, compiled and run by a PJRT plugin.
 
-`import torch` already makes the device known (through the `torch.backends` entry point); this package adds the functions
-that scripts for XLA call.
+`import torch` already makes the device known (through the `torch.backends` entry point); this package adds the
+functions that scripts for XLA call.
 
     >>> import torch, torch_xla
     >>> x = torch.ones(2, 3, device="xla")
@@ -24,7 +24,8 @@ def _autoload() -> None:
     _backend.register()
 
 
-# `import torch_xla` alone reaches _autoload while this module is only half executed: it must be defined above this line.
+# `import torch_xla` alone reaches _autoload while this module is only half executed: it must be defined above this
+# line.
 import torch  # noqa: E402, F401
 
 _autoload()
@@ -43,7 +44,13 @@ from ._functions import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from . import _XLAC, amp, core, debug, distributed, runtime, utils
+    from . import _XLAC as _XLAC
+    from . import amp as amp
+    from . import core as core
+    from . import debug as debug
+    from . import distributed as distributed
+    from . import runtime as runtime
+    from . import utils as utils
 
 __version__ = "0.1.0"
 __all__ = [

@@ -32,7 +32,7 @@ def register() -> None:
 
 
 def _seed_with_torch() -> None:
-    """torch.manual_seed and torch.seed seed `xla` too; PyTorch has a hook for only one device, the one it calls custom."""
+    """Makes torch.manual_seed and torch.seed seed `xla` too: PyTorch's own hook is for privateuse1 alone."""
     seed_custom_device = torch.random._seed_custom_device
 
     @functools.wraps(seed_custom_device)

@@ -1,7 +1,7 @@
 """The device module `torch.xla`: the functions that PyTorch itself, and libraries over it, look for on a device module.
 
-PJRT has no streams: what is recorded for a device runs in the order recorded. Stream and Event say so honestly: a stream has nothing
-to wait for but the device, and an event is a point in the program that can be waited for.
+PJRT has no streams: what is recorded for a device runs in the order recorded. Stream and Event say so honestly: a
+stream has nothing to wait for but the device, and an event is a point in the program that can be waited for.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _is_in_bad_fork() -> bool:
     return _forked_after_start
 
 
-# Devices ----------------------------------------------------------------------------------------------------------------
+# Devices ------------------------------------------------------------------------------------------------------------
 
 
 def _get_device_index(device: DeviceLike, optional: bool = True) -> int:
@@ -140,8 +140,9 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return True
 
 
-# Random numbers ---------------------------------------------------------------------------------------------------------
-# The state is 16 bytes, as CUDA's: the seed, then the count of numbers drawn. It lives on the host: nothing here executes.
+# Random numbers -----------------------------------------------------------------------------------------------------
+# The state is 16 bytes, as CUDA's: the seed, then the count of numbers drawn. It lives on the host: nothing here
+# executes.
 
 
 def get_rng_state(device: DeviceLike = None) -> torch.Tensor:
@@ -204,7 +205,7 @@ def _unsigned(seed: int) -> int:
     return seed % 2**64
 
 
-# Memory, in bytes -------------------------------------------------------------------------------------------------------
+# Memory, in bytes ---------------------------------------------------------------------------------------------------
 
 
 def memory_allocated(device: DeviceLike = None) -> int:
@@ -248,10 +249,10 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
 
 
 def empty_cache() -> None:
-    """Does nothing: this process keeps no freed device memory; the plugin's allocator cannot be asked to give back its own."""
+    """Does nothing: freed device memory goes back to the plugin at once, and PJRT cannot ask its allocator for more."""
 
 
-# Streams and events -----------------------------------------------------------------------------------------------------
+# Streams and events -------------------------------------------------------------------------------------------------
 
 
 def synchronize(device: DeviceLike = None) -> None:
@@ -262,8 +263,8 @@ def synchronize(device: DeviceLike = None) -> None:
 class Event:
     """A point in a device's program. Waiting for it waits for everything recorded up to now, not only up to the event.
 
-    With `enable_timing` recording blocks until the device has come to this point: without streams there is no other way to
-    know when it did.
+    With `enable_timing` recording blocks until the device has come to this point: without streams there is no other
+    way to know when it did.
     """
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:

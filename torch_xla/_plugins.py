@@ -1,7 +1,8 @@
 """Finds the PJRT plugins that are installed, without importing the packages that hold them.
 
-Which of them is used is decided in C++ (src/pjrt/discovery.cpp) when the client starts: PJRT_PLUGIN_LIBRARY_PATH names a library,
-PJRT_DEVICE a kind; otherwise accelerators come before CPUs, and here the newest CPU plugin before older ones.
+Which of them is used is decided in C++ (src/pjrt/discovery.cpp) when the client starts: PJRT_PLUGIN_LIBRARY_PATH names
+a library, PJRT_DEVICE a kind; otherwise accelerators come before CPUs, and here the newest CPU plugin before older
+ones.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def _entry_point_plugins() -> Iterator[Plugin]:
 
 
 def module_directories(module: str) -> list[Path]:
-    """Where a package's files lie. find_spec of a submodule would import its parents, so only the first part is asked for."""
+    """Where a package's files lie.
+
+    find_spec of a submodule would import its parents, so only the first part is asked for.
+    """
     first, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(first)

@@ -1,7 +1,8 @@
 """Storages of `xla` tensors, where PyTorch leaves them out.
 
-An `xla` tensor has a real storage, but torch.UntypedStorage refuses the device in C++, and torch.Tensor's deepcopy and pickling take
-a way around storages for the device type `xla`, which loses sharing between views. Here both get what other devices have.
+An `xla` tensor has a real storage, but torch.UntypedStorage refuses the device in C++, and torch.Tensor's deepcopy and
+pickling take a way around storages for the device type `xla`, which loses sharing between views. Here both get what
+other devices have.
 """
 
 from __future__ import annotations
@@ -101,11 +102,11 @@ def _get_item(self: Storage, index: Any) -> Any:
 
 def _refuse_share_memory(self: Storage, *args: Any, **kwargs: Any) -> None:
     raise RuntimeError(
-        f"share_memory_: the storage is on {self.device}, whose memory other processes cannot map; move it to the CPU first"
+        f"share_memory_: other processes cannot map the memory of {self.device}; move the tensor to the CPU first"
     )
 
 
-# Saving and loading -----------------------------------------------------------------------------------------------------
+# Saving and loading -------------------------------------------------------------------------------------------------
 
 
 def _location_of(storage: Storage) -> str | None:

@@ -14,14 +14,16 @@ from torch_xla import _XLAC
 
 
 def device_type() -> str:
-    """"CPU", "CUDA", "TPU", ...: what PJRT_DEVICE names, else the plugin's platform (which starts the client)."""
+    """The platform in capitals ("CPU", "CUDA", "TPU"): what PJRT_DEVICE names, else the plugin's (starts the client)."""
     return (os.environ.get("PJRT_DEVICE") or _XLAC.platform()).split(":")[0].upper()
 
 
 def set_device_type(pjrt_device: str) -> None:
-    """Sets PJRT_DEVICE, which chooses among the installed plugins when the client starts; RuntimeError when it started already."""
+    """Sets PJRT_DEVICE, which chooses among the installed plugins. RuntimeError when the client has started."""
     if _XLAC.is_client_started() and pjrt_device.upper() != device_type():
-        raise RuntimeError(f"set_device_type: the client has started, on {device_type()}; set it before the first tensor")
+        raise RuntimeError(
+            f"set_device_type: the client has started, on {device_type()}; set it before the first tensor"
+        )
     os.environ["PJRT_DEVICE"] = pjrt_device
 
 
@@ -95,13 +97,7 @@ def is_spmd() -> bool:
 
 
 def initialize_cache(path: str | os.PathLike[str], readonly: bool = False) -> None:
-    """Keeps compiled programs in the directory `path`, from which later processes load them instead of compiling.
-
-    It takes effect for programs compiled from now on. XLA_PERSISTENT_CACHE_PATH in the environment does the same from the start.
-    """
-    if readonly:
-        raise NotImplementedError("initialize_cache: readonly=True is not supported")
-    _XLAC.set_compilation_cache(os.fspath(path))
+    raise NotImplementedError("initialize_cache: compiled programs are not kept between processes yet")
 
 
 def get_num_cached_compilation_graph() -> int:

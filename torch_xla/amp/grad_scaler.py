@@ -11,8 +11,8 @@ class GradScaler(torch.amp.GradScaler):
     """torch.amp.GradScaler on `xla`.
 
     With a stock optimizer each step waits for the device, to learn whether a gradient overflowed. The optimizers of
-    torch_xla.amp.syncfree decide on the device and never wait; so does `use_zero_grad`, for which an overflown step becomes one
-    with gradients of zero (momentum and weight decay still act).
+    torch_xla.amp.syncfree decide on the device and never wait; so does `use_zero_grad`, for which an overflown step
+    becomes one with gradients of zero (momentum and weight decay still act).
     """
 
     def __init__(

@@ -12,7 +12,8 @@ import torch
 
 
 class _SyncFree(torch.optim.Optimizer):
-    # torch.amp.GradScaler then sets found_inf and grad_scale on the optimizer and calls step, instead of reading found_inf.
+    # torch.amp.GradScaler then sets found_inf and grad_scale on the optimizer and calls step, instead of reading
+    # found_inf.
     _step_supports_amp_scaling = True
     found_inf: torch.Tensor | None = None
     grad_scale: torch.Tensor | None = None

@@ -20,8 +20,8 @@ def add(closure: Callable[..., Any], args: Sequence[Any], run_async: bool) -> No
 def run() -> None:
     """Runs this thread's closures in the order added.
 
-    An exception keeps the later ones from running, and they are dropped. That of an asynchronous closure is raised by the
-    first call after it.
+    An exception keeps the later ones from running, and they are dropped. That of an asynchronous closure is raised by
+    the first call after it.
     """
     for future in [future for future in _unfinished if future.done()]:
         _unfinished.remove(future)

@@ -1,7 +1,7 @@
 """`import torch_xla.core.xla_model as xm`: the functions that training scripts for XLA call.
 
-This version runs one process on one device: a world of size 1. The collectives are exactly what they are in such a world
-(sums over one replica, gathers of one part), and arguments that name other replicas are refused.
+This version runs one process on one device: a world of size 1. The collectives are exactly what they are in such a
+world (sums over one replica, gathers of one part), and arguments that name other replicas are refused.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ class MemoryInfo(TypedDict):
     peak_bytes_used: int
 
 
-# Devices ----------------------------------------------------------------------------------------------------------------
+# Devices ------------------------------------------------------------------------------------------------------------
 
 
 def xla_device(n: int | None = None, devkind: str | None = None) -> torch.device:
-    """The `xla` device of index `n`, by default the current one. `devkind` ("CPU", "TPU", "CUDA") must be the plugin's platform."""
+    """The `xla` device of index `n`, by default the current one.
+
+    `devkind` ("CPU", "TPU", "CUDA") must be the plugin's platform.
+    """
     _check_kind(devkind)
     return torch_xla.device(n)
 
@@ -63,7 +66,7 @@ def xla_real_devices(devices: Sequence[str | torch.device] | None = None) -> lis
 
 
 def xla_device_hw(device: str | torch.device) -> str:
-    """"CPU", "CUDA", "TPU", ...: the platform behind an `xla` device; the device's own type for another device."""
+    """The platform behind an `xla` device ("CPU", "CUDA", "TPU"), or the type of another device, in capitals."""
     device = torch.device(device)
     return _XLAC.platform().upper() if device.type == "xla" else device.type.upper()
 
@@ -94,7 +97,7 @@ def _single_device_error(function: str, what: str) -> NotImplementedError:
     return NotImplementedError(f"{function}: {what} is not supported: this version runs one process on one device")
 
 
-# World ------------------------------------------------------------------------------------------------------------------
+# World --------------------------------------------------------------------------------------------------------------
 
 
 def get_ordinal(defval: int = 0) -> int:
@@ -149,7 +152,7 @@ def _check_groups(function: str, groups: Sequence[Sequence[int]] | None) -> None
         _check_replicas(function, group)
 
 
-# Steps ------------------------------------------------------------------------------------------------------------------
+# Steps --------------------------------------------------------------------------------------------------------------
 
 
 def mark_step(wait: bool = False, reset_scope: bool = True) -> None:
@@ -182,7 +185,7 @@ def optimizer_step(
     groups: Sequence[Sequence[int]] | None = None,
     pin_layout: bool = True,
 ) -> Any:
-    """Reduces the gradients over the replicas, calls optimizer.step(**optimizer_args), and mark_step where `barrier` says so."""
+    """Reduces the gradients over the replicas, then optimizer.step(**optimizer_args); with `barrier`, mark_step too."""
     reduce_gradients(optimizer, groups, pin_layout)
     result = optimizer.step(**(optimizer_args or {}))
     if barrier:
@@ -201,7 +204,7 @@ def _fetch_gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     return [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
 
 
-# Collectives ------------------------------------------------------------------------------------------------------------
+# Collectives --------------------------------------------------------------------------------------------------------
 
 
 def all_reduce(
@@ -211,7 +214,7 @@ def all_reduce(
     groups: Sequence[Sequence[int]] | None = None,
     pin_layout: bool = True,
 ) -> torch.Tensor | None:
-    """The reduction over all replicas, times `scale`: a new tensor for a tensor; a list is reduced in place, and None returned."""
+    """The reduction over all replicas, times `scale`. A list is reduced in place, and None returned."""
     if reduce_type not in _REDUCE_TYPES:
         raise ValueError(f"all_reduce: unknown reduce_type {reduce_type!r}, expected one of {sorted(_REDUCE_TYPES)}")
     _check_groups("all_reduce", groups)
@@ -309,7 +312,7 @@ def _check_dim(function: str, value: torch.Tensor, dim: int) -> None:
         )
 
 
-# Random numbers and memory ----------------------------------------------------------------------------------------------
+# Random numbers and memory ------------------------------------------------------------------------------------------
 
 
 def set_rng_state(seed: int, device: str | torch.device | None = None) -> None:
@@ -338,7 +341,7 @@ def _device_index(device: str | torch.device | None) -> int:
     return _XLAC.current_device() if device is None else _index(device)
 
 
-# Barriers and text ------------------------------------------------------------------------------------------------------
+# Barriers and text --------------------------------------------------------------------------------------------------
 
 
 def optimization_barrier(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -360,7 +363,7 @@ def get_stablehlo(tensors: Sequence[torch.Tensor]) -> str:
     return _XLAC._get_xla_tensors_hlo(list(tensors))
 
 
-# Moving data ------------------------------------------------------------------------------------------------------------
+# Moving data --------------------------------------------------------------------------------------------------------
 
 
 def send_cpu_data_to_device(datas: Any, device: str | torch.device, input_sharding: Any = None) -> Any:
@@ -373,7 +376,10 @@ def send_cpu_data_to_device(datas: Any, device: str | torch.device, input_shardi
 
 
 def _maybe_convert_to_cpu(data: Any, convert: bool = True) -> Any:
-    """A copy of the nested `data` with its `xla` tensors on the CPU, detached. Tensors that share a storage share one again."""
+    """A copy of the nested `data` with its `xla` tensors on the CPU, detached.
+
+    Tensors that share a storage share one again.
+    """
     if not convert:
         return data
     tensors = {id(t): t for t in _pytree.tree_leaves(data) if isinstance(t, torch.Tensor) and is_xla_tensor(t)}
@@ -399,7 +405,7 @@ def save(
     master_only: bool = True,
     global_master: bool = False,
 ) -> None:
-    """torch.save of the data with its `xla` tensors moved to the CPU, so that it loads where there is no `xla` device."""
+    """torch.save of the data, its `xla` tensors moved to the CPU: it loads where there is no `xla` device too."""
     torch.save(_maybe_convert_to_cpu(data), file_or_path)
 
 

@@ -1,7 +1,7 @@
 """Counters and timings of this process: `import torch_xla.debug.metrics as met; print(met.metrics_report())`.
 
-Among the metrics are CompileTime, ExecuteTime, TransferToDeviceTime, TransferFromDeviceTime; a counter named `aten::x` says how often the
-operator x ran on the CPU for want of a lowering.
+Among the metrics are CompileTime, ExecuteTime, TransferToDeviceTime, TransferFromDeviceTime; a counter named `aten::x`
+says how often the operator x ran on the CPU for want of a lowering.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def metric_names() -> list[str]:
 
 
 def metric_data(name: str) -> tuple[int, float, list[tuple[float, float]]] | None:
-    """(number of samples, their sum, the newest samples as (time, value)); None when nothing was measured under that name.
+    """(number of samples, their sum, the newest samples as (time, value)); None when nothing was measured under that
+    name.
 
     Durations and times are in nanoseconds, the times since the epoch; sizes are in bytes.
     """

@@ -22,7 +22,10 @@ _END = object()
 
 
 def _fill(source: Iterator[Any], device: torch.device, batches: queue.Queue[Any], stopped: threading.Event) -> None:
-    """The thread's work: puts batches, then _END or a _Failure. Holds no reference to the loader, so that dropping it stops us."""
+    """The thread's work: puts batches, then _END or a _Failure.
+
+    Holds no reference to the loader, so that dropping it stops us.
+    """
 
     def put(item: Any) -> bool:
         while not stopped.is_set():

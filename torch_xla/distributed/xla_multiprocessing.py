@@ -22,15 +22,17 @@ def spawn(
 ) -> None:
     """Calls fn(0, *args) in this process.
 
-    `nprocs` must be 1 or None, and None where there are several devices is refused rather than taken for 1: such a job would train
-    on one of them only.
+    `nprocs` must be 1 or None, and None where there are several devices is refused rather than taken for 1: such a job
+    would train on one of them only.
     """
     if nprocs is None and torch_xla.device_count() > 1:
         raise NotImplementedError(
-            f"spawn: one process for each of {torch_xla.device_count()} devices is not supported; nprocs=1 uses one of them"
+            f"spawn: a process for each of {torch_xla.device_count()} devices is not supported; nprocs=1 uses one"
         )
     if nprocs not in (None, 1):
-        raise NotImplementedError(f"spawn: nprocs={nprocs} is not supported: this version runs one process on one device")
+        raise NotImplementedError(
+            f"spawn: nprocs={nprocs} is not supported: this version runs one process on one device"
+        )
     fn(0, *args)
 
 

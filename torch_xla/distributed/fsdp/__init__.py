@@ -12,15 +12,19 @@ from torch_xla.utils.checkpoint import checkpoint
 
 class XlaFullyShardedDataParallel(torch.nn.Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("XlaFullyShardedDataParallel: training sharded over several devices is not supported yet")
+        raise NotImplementedError(
+            "XlaFullyShardedDataParallel: training sharded over several devices is not supported yet"
+        )
 
 
 class SpmdFullyShardedDataParallel(torch.nn.Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("SpmdFullyShardedDataParallel: training sharded over several devices is not supported yet")
+        raise NotImplementedError(
+            "SpmdFullyShardedDataParallel: training sharded over several devices is not supported yet"
+        )
 
 
 def checkpoint_module(module: torch.nn.Module) -> torch.nn.Module:
-    """The module itself, whose forward from now on keeps only its inputs for the backward and computes the rest again."""
+    """The module itself. Its forward keeps only its inputs for the backward, which computes the rest again."""
     module.forward = functools.partial(checkpoint, module.forward)  # type: ignore[method-assign]
     return module

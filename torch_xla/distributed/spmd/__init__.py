@@ -1,4 +1,7 @@
-"""Programs sharded over several devices: not supported yet. The names exist so that programs which only ask for them can be imported."""
+"""Programs sharded over several devices: not supported yet.
+
+The names exist so that programs which only ask for them can be imported.
+"""
 
 from __future__ import annotations
 
