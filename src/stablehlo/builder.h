@@ -55,33 +55,33 @@ enum class RngAlgorithm { kDefault, kThreeFry, kPhilox };
 enum class FftType { kFft, kIfft, kRfft, kIrfft };
 
 struct DotDims {
-  Dims lhs_batch, rhs_batch, lhs_contracting, rhs_contracting;
+  Dims lhs_batch{}, rhs_batch{}, lhs_contracting{}, rhs_contracting{};
 };
 
 // Window of reduce_window, select_and_scatter and convolution; empty vectors mean 1 (dims, strides, dilations) or 0 (padding).
 struct Window {
-  Dims dims, strides, base_dilations, window_dilations;
-  std::vector<std::pair<int64_t, int64_t>> padding;
+  Dims dims{}, strides{}, base_dilations{}, window_dilations{};
+  std::vector<std::pair<int64_t, int64_t>> padding{};
 };
 
 struct ConvDims {
   int64_t input_batch = 0, input_feature = 1;
-  Dims input_spatial;
+  Dims input_spatial{};
   int64_t kernel_input_feature = 1, kernel_output_feature = 0;
-  Dims kernel_spatial;
+  Dims kernel_spatial{};
   int64_t output_batch = 0, output_feature = 1;
-  Dims output_spatial;
+  Dims output_spatial{};
 };
 
 struct GatherDims {
-  Dims offset_dims, collapsed_slice_dims, operand_batching_dims, start_indices_batching_dims, start_index_map;
+  Dims offset_dims{}, collapsed_slice_dims{}, operand_batching_dims{}, start_indices_batching_dims{}, start_index_map{};
   int64_t index_vector_dim = 0;
   bool indices_are_sorted = false;
 };
 
 struct ScatterDims {
-  Dims update_window_dims, inserted_window_dims, input_batching_dims, scatter_indices_batching_dims,
-      scatter_dims_to_operand_dims;
+  Dims update_window_dims{}, inserted_window_dims{}, input_batching_dims{}, scatter_indices_batching_dims{},
+      scatter_dims_to_operand_dims{};
   int64_t index_vector_dim = 0;
   bool indices_are_sorted = false;
   bool unique_indices = false;
@@ -89,7 +89,7 @@ struct ScatterDims {
 
 // How a parameter of @main may be aliased by an output (donation).
 struct ParameterAttributes {
-  std::optional<int64_t> aliasing_output;  // tf.aliasing_output
+  std::optional<int64_t> aliasing_output{};  // tf.aliasing_output
   bool buffer_donor = false;               // jax.buffer_donor
 };
 

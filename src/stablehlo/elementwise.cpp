@@ -6,7 +6,8 @@
 namespace torch_pjrt::stablehlo {
 namespace {
 
-// Which element types an operation takes (StableHLO constraints).
+// Which element types an operation takes: StableHLO's constraints, less what XLA has no code for (the remainder of
+// complex numbers crashes its CPU compiler, their cube root is refused).
 enum DTypeSet : uint8_t {
   kP = 1,
   kUnsigned = 2,
@@ -48,7 +49,7 @@ constexpr std::array kUnary{
     Row{"chlo.square", kFloatComplex},
     Row{"chlo.tan", kFloatComplex},
     Row{"stablehlo.abs", kSigned | kFloatComplex},
-    Row{"stablehlo.cbrt", kFloatComplex},
+    Row{"stablehlo.cbrt", kFloat},
     Row{"stablehlo.ceil", kFloat},
     Row{"stablehlo.cosine", kFloatComplex},
     Row{"stablehlo.count_leading_zeros", kInt},
@@ -87,7 +88,7 @@ constexpr std::array kBinary{
     Row{"stablehlo.multiply", kAny},
     Row{"stablehlo.or", kLogical},
     Row{"stablehlo.power", kArithmetic},
-    Row{"stablehlo.remainder", kArithmetic},
+    Row{"stablehlo.remainder", kInt | kFloat},
     Row{"stablehlo.shift_left", kInt},
     Row{"stablehlo.shift_right_arithmetic", kInt},
     Row{"stablehlo.shift_right_logical", kInt},
@@ -129,6 +130,8 @@ bool yields_real(std::string_view mnemonic) {
 
 Value Builder::unary(std::string_view mnemonic, Value x) {
   check_dtype(kUnary, mnemonic, x);
+  // Older plugins build a complex number of a real operand's own type.
+  if (mnemonic == "chlo.conj" && !is_complex(x.dtype())) return x;
   const InternedType* type = Impl::type_of(x);
   if (yields_pred(mnemonic)) {
     type = impl_->intern(type->with_dtype(DType::kPred));

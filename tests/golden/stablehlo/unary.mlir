@@ -1,0 +1,62 @@
+module @"torch_pjrt" attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<4xi32>, %arg2: tensor<4xcomplex<f32>>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>, tensor<4xi1>, tensor<4xi1>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xf32>, tensor<4xcomplex<f32>>, tensor<4xf32>, tensor<4xf32>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xi1>) {
+    %3 = stablehlo.abs %arg0 : tensor<4xf32>
+    %4 = stablehlo.cbrt %arg0 : tensor<4xf32>
+    %5 = stablehlo.ceil %arg0 : tensor<4xf32>
+    %6 = stablehlo.cosine %arg0 : tensor<4xf32>
+    %7 = stablehlo.exponential %arg0 : tensor<4xf32>
+    %8 = stablehlo.exponential_minus_one %arg0 : tensor<4xf32>
+    %9 = stablehlo.floor %arg0 : tensor<4xf32>
+    %10 = stablehlo.is_finite %arg0 : (tensor<4xf32>) -> tensor<4xi1>
+    %11 = stablehlo.log %arg0 : tensor<4xf32>
+    %12 = stablehlo.log_plus_one %arg0 : tensor<4xf32>
+    %13 = stablehlo.logistic %arg0 : tensor<4xf32>
+    %14 = stablehlo.negate %arg0 : tensor<4xf32>
+    %15 = stablehlo.round_nearest_afz %arg0 : tensor<4xf32>
+    %16 = stablehlo.round_nearest_even %arg0 : tensor<4xf32>
+    %17 = stablehlo.rsqrt %arg0 : tensor<4xf32>
+    %18 = stablehlo.sign %arg0 : tensor<4xf32>
+    %19 = stablehlo.sine %arg0 : tensor<4xf32>
+    %20 = stablehlo.sqrt %arg0 : tensor<4xf32>
+    %21 = stablehlo.tan %arg0 : tensor<4xf32>
+    %22 = stablehlo.tanh %arg0 : tensor<4xf32>
+    %23 = chlo.acos %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %24 = chlo.acosh %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %25 = chlo.asin %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %26 = chlo.asinh %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %27 = chlo.atan %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %28 = chlo.atanh %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %29 = chlo.bessel_i1e %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %30 = chlo.conj %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %31 = chlo.cosh %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %32 = chlo.digamma %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %33 = chlo.erf %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %34 = chlo.erf_inv %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %35 = chlo.erfc %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %36 = chlo.is_inf %arg0 : tensor<4xf32> -> tensor<4xi1>
+    %37 = chlo.is_neg_inf %arg0 : tensor<4xf32> -> tensor<4xi1>
+    %38 = chlo.is_pos_inf %arg0 : tensor<4xf32> -> tensor<4xi1>
+    %39 = chlo.lgamma %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %40 = chlo.sinh %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %41 = chlo.square %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %42 = chlo.tan %arg0 : tensor<4xf32> -> tensor<4xf32>
+    %43 = stablehlo.abs %arg1 : tensor<4xi32>
+    %44 = stablehlo.negate %arg1 : tensor<4xi32>
+    %45 = stablehlo.sign %arg1 : tensor<4xi32>
+    %46 = stablehlo.not %arg1 : tensor<4xi32>
+    %47 = stablehlo.popcnt %arg1 : tensor<4xi32>
+    %48 = stablehlo.count_leading_zeros %arg1 : tensor<4xi32>
+    %49 = stablehlo.abs %arg2 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+    %50 = stablehlo.exponential %arg2 : tensor<4xcomplex<f32>>
+    %51 = stablehlo.real %arg2 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+    %52 = stablehlo.imag %arg2 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+    %53 = stablehlo.sqrt %arg2 : tensor<4xcomplex<f32>>
+    %54 = stablehlo.log %arg2 : tensor<4xcomplex<f32>>
+    %55 = stablehlo.negate %arg2 : tensor<4xcomplex<f32>>
+    %56 = stablehlo.tanh %arg2 : tensor<4xcomplex<f32>>
+    %57 = stablehlo.sign %arg2 : tensor<4xcomplex<f32>>
+    %58 = chlo.conj %arg2 : tensor<4xcomplex<f32>> -> tensor<4xcomplex<f32>>
+    %59 = stablehlo.compare NE, %arg0, %arg0, FLOAT : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    return %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>, tensor<4xi1>, tensor<4xi1>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xf32>, tensor<4xcomplex<f32>>, tensor<4xf32>, tensor<4xf32>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<4xi1>
+  }
+}
