@@ -14,15 +14,11 @@ Builder::Impl::Impl() {
   scopes.emplace_back();
 }
 
-const InternedType* Builder::Impl::intern(const TensorType& type) {
-  if (const auto it = interned.find(type); it != interned.end()) return &*it;
-  return &*interned.insert(InternedType{type, type.mlir()}).first;
-}
-
-const InternedType* Builder::Impl::intern(TensorType&& type) {
-  if (const auto it = interned.find(type); it != interned.end()) return &*it;
-  std::string text = type.mlir();
-  return &*interned.insert(InternedType{std::move(type), std::move(text)}).first;
+const InternedType* Builder::Impl::intern(const TypeKey& key) {
+  if (const auto it = interned.find(key); it != interned.end()) return &*it;
+  TensorType type{key.dtype, key.dims};
+  std::string printed = type.mlir();
+  return &*interned.insert(InternedType{std::move(type), std::move(printed)}).first;
 }
 
 Builder::Impl& Builder::Impl::operator<<(Value value) {
@@ -165,7 +161,7 @@ Value Builder::Impl::unary(std::string_view mnemonic, Value x, const InternedTyp
 }
 
 Value Builder::parameter(TensorType type, ParameterAttributes attributes) {
-  const Value value = impl_->new_argument(impl_->intern(std::move(type)));
+  const Value value = impl_->new_argument(impl_->intern(type));
   impl_->parameters.emplace_back(value, attributes);
   return value;
 }

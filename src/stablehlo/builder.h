@@ -3,7 +3,8 @@
 // PyTorch. Not thread safe; one Builder makes one module.
 //
 // No operation broadcasts or converts by itself; helpers that do (`broadcast_to`, `convert`) say so. Operations that
-// would be the identity (reshape to the same dims, convert to the same dtype, ...) return their operand and emit nothing.
+// would be the identity (reshape to the same dims, convert to the same dtype, ...) return their operand and emit
+// nothing.
 #pragma once
 
 #include <complex>
@@ -29,7 +30,8 @@ class Value {
   const TensorType& type() const { return *type_; }
   DType dtype() const { return type_->dtype; }
   const Dims& dims() const { return type_->dims; }
-  // Throws std::out_of_range for a dimension that the value lacks: a trial lowering finds that, a release build included.
+  // Throws std::out_of_range for a dimension that the value lacks: a trial lowering finds that, a release build
+  // included.
   int64_t dim(int64_t i) const { return type_->dims.at(static_cast<size_t>(i)); }
   int64_t rank() const { return type_->rank(); }
   int64_t numel() const { return type_->numel(); }
@@ -58,7 +60,8 @@ struct DotDims {
   Dims lhs_batch{}, rhs_batch{}, lhs_contracting{}, rhs_contracting{};
 };
 
-// Window of reduce_window, select_and_scatter and convolution; empty vectors mean 1 (dims, strides, dilations) or 0 (padding).
+// Window of reduce_window, select_and_scatter and convolution; empty vectors mean 1 (dims, strides, dilations) or 0
+// (padding).
 struct Window {
   Dims dims{}, strides{}, base_dilations{}, window_dilations{};
   std::vector<std::pair<int64_t, int64_t>> padding{};
@@ -90,7 +93,7 @@ struct ScatterDims {
 // How a parameter of @main may be aliased by an output (donation).
 struct ParameterAttributes {
   std::optional<int64_t> aliasing_output{};  // tf.aliasing_output
-  bool buffer_donor = false;               // jax.buffer_donor
+  bool buffer_donor = false;                 // jax.buffer_donor
 };
 
 class Builder {
@@ -183,7 +186,8 @@ class Builder {
   Value select(Value pred, Value on_true, Value on_false);
   // `low` and `high` are scalars or have the operand's dims.
   Value clamp(Value low, Value x, Value high);
-  // Value conversion. Float to integer truncates; to pred means "not equal to zero"; complex to real drops the imaginary part.
+  // Value conversion. Float to integer truncates; to pred means "not equal to zero"; complex to real drops the
+  // imaginary part.
   Value convert(Value x, DType dtype);
   // Reinterprets bits; when sizes differ the last dimension is split or merged (StableHLO bitcast_convert).
   Value bitcast_convert(Value x, DType dtype);
@@ -211,7 +215,8 @@ class Builder {
   Value reverse(Value x, const Dims& dims);
   Value gather(Value operand, Value start_indices, const GatherDims& dims, const Dims& slice_sizes);
   // `update` combines (current, update) scalars; several operands share one set of indices.
-  Values scatter(const Values& operands, Value indices, const Values& updates, const ScatterDims& dims, const Region& update);
+  Values scatter(const Values& operands, Value indices, const Values& updates, const ScatterDims& dims,
+                 const Region& update);
   // Adds a dimension of size 1 at `dim`; removes one at `dim`.
   Value unsqueeze(Value x, int64_t dim);
   Value squeeze(Value x, int64_t dim);
@@ -238,8 +243,9 @@ class Builder {
   // --- linear algebra ---------------------------------------------------------------------------------------------
   // Result dims: batch, lhs free, rhs free. `result_dtype` defaults to the operands'. HIGHEST precision always.
   Value dot_general(Value lhs, Value rhs, const DotDims& dims, std::optional<DType> result_dtype = std::nullopt);
-  Value convolution(Value input, Value kernel, const Window& window, const ConvDims& dims, int64_t feature_group_count = 1,
-                    int64_t batch_group_count = 1, std::optional<DType> result_dtype = std::nullopt);
+  Value convolution(Value input, Value kernel, const Window& window, const ConvDims& dims,
+                    int64_t feature_group_count = 1, int64_t batch_group_count = 1,
+                    std::optional<DType> result_dtype = std::nullopt);
   Value cholesky(Value x, bool lower);
   Value triangular_solve(Value a, Value b, bool left_side, bool lower, bool unit_diagonal, bool transpose_a,
                          bool conjugate_a = false);

@@ -19,18 +19,26 @@ struct InternedType : TensorType {
   std::string text;
 };
 
+// A type that is looked up, without a copy of its dims.
+struct TypeKey {
+  DType dtype;
+  const Dims& dims;
+  TypeKey(DType dtype, const Dims& dims) : dtype(dtype), dims(dims) {}
+  TypeKey(const TensorType& type) : dtype(type.dtype), dims(type.dims) {}
+};
+
 struct InternedTypeHash {
   using is_transparent = void;
-  size_t operator()(const TensorType& type) const {
-    uint64_t hash = static_cast<uint64_t>(type.dtype) + 1;
-    for (const int64_t dim : type.dims) hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9e3779b97f4a7c15ULL;
+  size_t operator()(const TypeKey& key) const {
+    uint64_t hash = static_cast<uint64_t>(key.dtype) + 1;
+    for (const int64_t dim : key.dims) hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9e3779b97f4a7c15ULL;
     return hash ^ (hash >> 32);
   }
 };
 
 struct InternedTypeEqual {
   using is_transparent = void;
-  bool operator()(const TensorType& a, const TensorType& b) const { return a == b; }
+  bool operator()(const TypeKey& a, const TypeKey& b) const { return a.dtype == b.dtype && a.dims == b.dims; }
 };
 
 // The bit pattern of a scalar constant; `high` holds the imaginary part.
@@ -78,9 +86,8 @@ struct Builder::Impl {
 
   // --- types and values
   // -----------------------------------------------------------------------------------------------
-  const InternedType* intern(const TensorType& type);
-  const InternedType* intern(TensorType&& type);
-  const InternedType* intern(DType dtype, Dims dims) { return intern(TensorType{dtype, std::move(dims)}); }
+  const InternedType* intern(const TypeKey& key);
+  const InternedType* intern(DType dtype, const Dims& dims) { return intern(TypeKey(dtype, dims)); }
   static const InternedType* type_of(Value value) { return static_cast<const InternedType*>(value.type_); }
   static int64_t id_of(Value value) { return value.id_; }
 

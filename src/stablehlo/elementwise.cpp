@@ -134,9 +134,9 @@ Value Builder::unary(std::string_view mnemonic, Value x) {
   if (mnemonic == "chlo.conj" && !is_complex(x.dtype())) return x;
   const InternedType* type = Impl::type_of(x);
   if (yields_pred(mnemonic)) {
-    type = impl_->intern(type->with_dtype(DType::kPred));
+    type = impl_->intern(DType::kPred, type->dims);
   } else if (is_complex(type->dtype) && yields_real(mnemonic)) {
-    type = impl_->intern(type->with_dtype(real_dtype(type->dtype)));
+    type = impl_->intern(real_dtype(type->dtype), type->dims);
   }
   return impl_->unary(mnemonic, x, type);
 }
@@ -158,7 +158,7 @@ Value Builder::complex(Value real, Value imag) {
                 "stablehlo.complex: operands must have the same type: ", real.type().hlo(), " and ", imag.type().hlo());
   TP_USER_CHECK(real.dtype() == DType::kF32 || real.dtype() == DType::kF64, kInvalidArgument,
                 "stablehlo.complex: operands must be f32 or f64: ", real.type().hlo());
-  const Value result = impl_->new_result(impl_->intern(real.type().with_dtype(complex_dtype(real.dtype()))));
+  const Value result = impl_->new_result(impl_->intern(complex_dtype(real.dtype()), real.dims()));
   impl_->begin(result) << "stablehlo.complex " << real << ", " << imag;
   impl_->end(result);
   return result;
@@ -178,7 +178,7 @@ Value Builder::compare(Comparison direction, Value lhs, Value rhs, CompareType t
                                 : is_float                       ? "FLOAT"
                                 : is_signed(dtype)               ? "SIGNED"
                                                                  : "UNSIGNED";
-  const Value result = impl_->new_result(impl_->intern(lhs.type().with_dtype(DType::kPred)));
+  const Value result = impl_->new_result(impl_->intern(DType::kPred, lhs.dims()));
   const InternedType* operand_type = Impl::type_of(lhs);
   impl_->begin(result) << "stablehlo.compare " << kDirections[static_cast<size_t>(direction)] << ", " << lhs << ", "
                        << rhs << ", " << kind << " : (" << operand_type << ", " << operand_type << ") -> "
@@ -220,7 +220,7 @@ Value Builder::convert(Value x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (dtype == DType::kPred) return compare(Comparison::kNe, x, splat(0, x.type()));
   if (is_complex(x.dtype()) && !is_complex(dtype)) return convert(real(x), dtype);
-  return impl_->unary("stablehlo.convert", x, impl_->intern(x.type().with_dtype(dtype)));
+  return impl_->unary("stablehlo.convert", x, impl_->intern(dtype, x.dims()));
 }
 
 Value Builder::bitcast_convert(Value x, DType dtype) {
@@ -239,7 +239,7 @@ Value Builder::bitcast_convert(Value x, DType dtype) {
                   x.type().hlo(), " to ", hlo_name(dtype));
     dims.pop_back();
   }
-  return impl_->unary("stablehlo.bitcast_convert", x, impl_->intern(dtype, std::move(dims)));
+  return impl_->unary("stablehlo.bitcast_convert", x, impl_->intern(dtype, dims));
 }
 
 Value Builder::reduce_precision(Value x, int64_t exponent_bits, int64_t mantissa_bits) {

@@ -55,7 +55,7 @@ Value Builder::dot_general(Value lhs, Value rhs, const DotDims& dims, std::optio
   for (const int64_t dim : dims.lhs_batch) result_dims.push_back(lhs.dim(dim));
   append_free_dims(result_dims, lhs, dims.lhs_batch, dims.lhs_contracting);
   append_free_dims(result_dims, rhs, dims.rhs_batch, dims.rhs_contracting);
-  const Value result = impl_->new_result(impl_->intern(dtype, std::move(result_dims)));
+  const Value result = impl_->new_result(impl_->intern(dtype, result_dims));
   Impl& out = impl_->begin(result) << "stablehlo.dot_general " << lhs << ", " << rhs;
   if (!dims.lhs_batch.empty()) out << ", batching_dims = [" << dims.lhs_batch << "] x [" << dims.rhs_batch << ']';
   out << ", contracting_dims = [" << dims.lhs_contracting << "] x [" << dims.rhs_contracting

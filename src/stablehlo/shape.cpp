@@ -20,7 +20,7 @@ Value Builder::transpose(Value x, const Dims& permutation) {
   Dims dims;
   dims.reserve(permutation.size());
   for (const int64_t dim : permutation) dims.push_back(x.dim(dim));
-  const Value result = impl_->new_result(impl_->intern(x.dtype(), std::move(dims)));
+  const Value result = impl_->new_result(impl_->intern(x.dtype(), dims));
   impl_->begin(result) << "stablehlo.transpose " << x << ", dims = [" << permutation << ']';
   impl_->end(x, result);
   return result;
@@ -97,7 +97,7 @@ Value Builder::slice(Value x, const Dims& starts, const Dims& limits, const Dims
     is_identity = is_identity && dims[i] == size;
   }
   if (is_identity) return x;
-  const Value result = impl_->new_result(impl_->intern(x.dtype(), std::move(dims)));
+  const Value result = impl_->new_result(impl_->intern(x.dtype(), dims));
   Impl& out = impl_->begin(result) << "stablehlo.slice " << x << " [";
   for (size_t i = 0; i < rank; ++i) {
     if (i > 0) out << ", ";
@@ -186,7 +186,7 @@ Value Builder::pad(Value x, Value value, const Dims& low, const Dims& high, cons
   }
   const auto is_zero = [](int64_t n) { return n == 0; };
   if (std::all_of(low.begin(), low.end(), is_zero) && dims == x.dims()) return x;
-  const Value result = impl_->new_result(impl_->intern(x.dtype(), std::move(dims)));
+  const Value result = impl_->new_result(impl_->intern(x.dtype(), dims));
   impl_->begin(result) << "stablehlo.pad " << x << ", " << value << ", low = [" << low << "], high = [" << high
                        << "], interior = [" << interior_or_zeros << ']';
   impl_->end({x, value}, {result});
@@ -207,7 +207,7 @@ Value Builder::concatenate(const Values& xs, int64_t dim) {
     size += xs[i].dim(dim);
   }
   if (xs.size() == 1) return xs[0];
-  const Value result = impl_->new_result(impl_->intern(xs[0].dtype(), std::move(dims)));
+  const Value result = impl_->new_result(impl_->intern(xs[0].dtype(), dims));
   impl_->begin(result) << "stablehlo.concatenate " << xs << ", dim = " << dim;
   impl_->end(xs, {result});
   return result;

@@ -185,7 +185,7 @@ Value Builder::convolution(Value input, Value kernel, const Window& window, cons
     result_dims[static_cast<size_t>(dims.output_spatial[i])] =
         full.output_size(kOp, i, input.dim(dims.input_spatial[i]));
   }
-  const Value result = impl_->new_result(impl_->intern(dtype, std::move(result_dims)));
+  const Value result = impl_->new_result(impl_->intern(dtype, result_dims));
   Impl& out = impl_->begin(result) << "stablehlo.convolution(" << input << ", " << kernel << ") dim_numbers = "
                                    << dimension_labels(input.rank(), 'b', dims.input_batch, 'f', dims.input_feature,
                                                        dims.input_spatial)
