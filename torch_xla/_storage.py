@@ -72,7 +72,7 @@ def _make(content: Any = 0, *, device: torch.device) -> Storage:
 
 def _bytes(storage: Storage) -> torch.Tensor:
     """A tensor [n] uint8 over the storage."""
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore[call-overload]
+    return _elements(storage, torch.uint8)
 
 
 def _resize(self: Storage, size: int) -> None:
@@ -126,7 +126,7 @@ def _to_location(storage: Storage, location: str) -> Storage | None:
 
 
 def _override_rebuild() -> None:
-    """Gives a loaded storage elements of the dtype of the first tensor over it, instead of bytes.
+    """Gives a loaded storage the elements of the first tensor over it, instead of bytes.
 
     Bytes would be right too, but every program that reads the tensor would have to convert them.
     """
@@ -134,30 +134,46 @@ def _override_rebuild() -> None:
 
     @functools.wraps(original)
     def rebuild(storage: Any, storage_offset: Any, size: Any, stride: Any) -> torch.Tensor:
-        untyped = storage._untyped_storage
-        if untyped.device.type == "xla":
-            untyped._torch_xla_dtype = storage.dtype
+        tensor = original(storage, storage_offset, size, stride)
+        if tensor.device.type == "xla":
+            untyped = storage._untyped_storage
+            whole = tensor if _covers(tensor, untyped) else _elements(untyped, storage.dtype)
             host = untyped.__dict__.pop("_torch_xla_host", None)
             if host is not None:
-                _fill(untyped, host, storage.dtype)
-        return original(storage, storage_offset, size, stride)
+                _fill(whole, host)
+            else:
+                untyped._torch_xla_whole = whole.shape, whole.stride(), whole.dtype
+        return tensor
 
     torch._utils._rebuild_tensor = rebuild
 
 
-def _fill(storage: Storage, host: Storage, dtype: torch.dtype) -> None:
-    """Replaces the contents of `storage` by those of the CPU storage `host`, as elements of `dtype` where they fit."""
+def _covers(tensor: torch.Tensor, storage: Storage) -> bool:
+    return tensor.is_contiguous() and tensor.nbytes == storage.nbytes()
+
+
+def _elements(storage: Storage, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor [n] over the storage, of `dtype` where that divides its size, else of bytes."""
     if storage.nbytes() % dtype.itemsize:
         dtype = torch.uint8
-    source = torch.empty(0, dtype=dtype).set_(host)  # type: ignore[call-overload]
-    target = torch.empty(0, dtype=dtype, device=storage.device).set_(storage)  # type: ignore[call-overload]
-    target.copy_(source)
+    return torch.empty(0, dtype=dtype, device=storage.device).set_(storage)  # type: ignore[call-overload]
+
+
+def _fill(whole: torch.Tensor, host: Storage) -> None:
+    """Replaces the contents of the storage that `whole` covers by those of the CPU storage `host`."""
+    source = torch.empty(0, dtype=whole.dtype).set_(host, 0, whole.shape, whole.stride())
+    with torch.no_grad():
+        whole.copy_(source)
 
 
 def _set_from_file(self: Storage, file: Any, offset: Any, is_real_file: bool, element_size: int) -> Storage:
     host = Storage(self.nbytes())
     host._set_from_file(file, offset, is_real_file, element_size)
-    _fill(self, host, getattr(self, "_torch_xla_dtype", torch.uint8))
+    whole = _bytes(self)
+    if geometry := self.__dict__.pop("_torch_xla_whole", None):
+        size, stride, dtype = geometry
+        whole = torch.empty(0, dtype=dtype, device=self.device).set_(self, 0, size, stride)
+    _fill(whole, host)
     return self
 
 

@@ -14,7 +14,7 @@ from torch_xla import _XLAC
 
 
 def device_type() -> str:
-    """The platform in capitals ("CPU", "CUDA", "TPU"): what PJRT_DEVICE names, else the plugin's (starts the client)."""
+    """The platform in capitals ("CPU", "CUDA", "TPU"): PJRT_DEVICE's, else the plugin's (starts the client)."""
     return (os.environ.get("PJRT_DEVICE") or _XLAC.platform()).split(":")[0].upper()
 
 

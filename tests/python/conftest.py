@@ -1,0 +1,42 @@
+"""Fixtures of the Python tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+import torch_xla
+import torch_xla.debug
+
+
+@pytest.fixture
+def compiles() -> Callable[[], int]:
+    """The number of programs compiled so far, after cutting what is pending."""
+
+    def count() -> int:
+        torch_xla.sync(wait=True)
+        return len(torch_xla.debug.executables())
+
+    return count
+
+
+@pytest.fixture
+def run_python() -> Callable[..., str]:
+    """Runs a program in a new interpreter and returns its standard output; the test fails when the program does."""
+
+    def run(program: str, **environment: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run

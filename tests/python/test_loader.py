@@ -1,0 +1,122 @@
+"""MpDeviceLoader: batches arrive on the device, in order; what goes wrong in the source reaches the consumer."""
+
+import gc
+import threading
+import time
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import torch_xla
+from torch_xla.distributed.parallel_loader import MpDeviceLoader, ParallelLoader
+
+
+class Failing(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        if index == 6:
+            raise KeyError("sample 6 is broken")
+        return torch.tensor(float(index))
+
+
+def loader_threads():
+    return [thread for thread in threading.enumerate() if thread.name == "torch_xla_loader"]
+
+
+def test_batches_arrive_in_order_on_the_device():
+    dataset = TensorDataset(torch.arange(10.0), torch.arange(10))
+    loader = MpDeviceLoader(DataLoader(dataset, batch_size=4), torch_xla.device())
+    assert len(loader) == 3
+    for _ in range(2):
+        batches = list(loader)
+        assert all(t.device.type == "xla" for batch in batches for t in batch)
+        assert torch.cat([b[0] for b in batches]).tolist() == list(range(10))
+        assert torch.cat([b[1] for b in batches]).dtype == torch.int64
+
+
+def test_nested_batches_and_other_values_pass():
+    source = [{"x": torch.ones(2), "names": ["a", "b"], "pair": (torch.zeros(1), 3), "none": None}]
+    (batch,) = MpDeviceLoader(source, "xla:0")
+    assert batch["x"].device.type == batch["pair"][0].device.type == "xla"
+    assert (batch["names"], batch["pair"][1], batch["none"]) == (["a", "b"], 3, None)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_an_exception_of_the_dataset_reaches_the_consumer(num_workers):
+    loader = MpDeviceLoader(DataLoader(Failing(), batch_size=2, num_workers=num_workers), "xla")
+    seen = []
+    with pytest.raises(KeyError, match="sample 6 is broken"):
+        for batch in loader:
+            seen.append(batch.tolist())
+    assert seen == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_an_exception_while_making_the_iterator_reaches_the_consumer():
+    def broken():
+        raise ValueError("no data")
+        yield
+
+    with pytest.raises(ValueError, match="no data"):
+        list(MpDeviceLoader(broken(), "xla"))
+
+
+def test_iteration_stays_ended():
+    iterator = iter(MpDeviceLoader([torch.ones(1)], "xla"))
+    assert len(list(iterator)) == 1
+    assert list(iterator) == []
+
+
+def test_the_thread_stops_when_the_loop_is_left_early():
+    def endless():
+        while True:
+            yield torch.ones(2)
+
+    for batch in MpDeviceLoader(endless(), "xla"):
+        assert batch.tolist() == [1, 1]
+        break
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while loader_threads() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert loader_threads() == []
+
+
+def test_each_batch_cuts_the_graph(compiles):
+    compiles()
+    total = torch.zeros(1).to("xla")
+    for batch in MpDeviceLoader([torch.ones(1)] * 3, "xla"):
+        assert torch_xla._XLAC.pending_nodes(0) == 0
+        total += batch
+    assert total.item() == 3
+
+
+def test_a_subclass_as_accelerate_writes_it():
+    class Wrapper(MpDeviceLoader):
+        def __init__(self, dataloader, device):
+            super().__init__(dataloader, device)
+            self._rng_types = None
+
+        @property
+        def dataloader(self):
+            return self._loader
+
+        @property
+        def dataset(self):
+            return self._loader.dataset
+
+    dataloader = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2)
+    wrapper = Wrapper(dataloader, torch.device("xla"))
+    assert wrapper.dataloader is dataloader and len(wrapper.dataset) == 4
+    assert [batch[0].tolist() for batch in wrapper] == [[0, 1], [2, 3]]
+
+
+def test_what_one_device_cannot_do_is_refused():
+    with pytest.raises(NotImplementedError, match="2 devices"):
+        ParallelLoader([], ["xla:0", "xla:1"])
+    with pytest.raises(NotImplementedError, match="input_sharding"):
+        MpDeviceLoader([], "xla", input_sharding=object()).__iter__()
+    with pytest.raises(ValueError, match="the loader is for xla:0"):
+        ParallelLoader([], ["xla:0"]).per_device_loader("xla:1")
