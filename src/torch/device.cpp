@@ -3,6 +3,8 @@
 #include <ATen/detail/XLAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <memory>
+
 #include "exec/runtime.h"
 #include "torch/api.h"
 
@@ -46,9 +48,7 @@ class XlaGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::Stream exchangeStream(c10::Stream stream) const override { return getStream(stream.device()); }
 
   // The autograd engine reads this at the first backward of the process, perhaps before any client exists.
-  c10::DeviceIndex deviceCount() const noexcept override {
-    return count_devices();
-  }
+  c10::DeviceIndex deviceCount() const noexcept override { return count_devices(); }
 
   void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
@@ -68,9 +68,7 @@ struct XlaHooks final : at::XLAHooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return api::is_client_started(); }
   std::string showConfig() const override { return api::plugin_description(); }
-  c10::DeviceIndex deviceCount() const override {
-    return count_devices();
-  }
+  c10::DeviceIndex deviceCount() const override { return count_devices(); }
   void setCurrentDevice(c10::DeviceIndex device) const override { set_current_device(device); }
   c10::DeviceIndex getCurrentDevice() const override { return static_cast<c10::DeviceIndex>(current); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
@@ -87,9 +85,11 @@ struct XlaHooks final : at::XLAHooksInterface {
   }
 };
 
-using at::RegistererXLAHooksRegistry;
-using at::XLAHooksRegistry;
-REGISTER_XLA_HOOKS(XlaHooks)
+// REGISTER_XLA_HOOKS would register the class under its own name; ATen's getXLAHooks asks for this one.
+[[maybe_unused]] const bool hooks_registered = [] {
+  at::XLAHooksRegistry()->Register("torch_xla::detail::XLAHooks", [] { return std::make_unique<XlaHooks>(); });
+  return true;
+}();
 
 }  // namespace
 

@@ -14,7 +14,7 @@ DROPOUT = nn.Dropout(0.5)
 def test_devices():
     assert torch.get_device_module("xla") is torch.xla
     assert torch.xla.is_available() and torch.xla.device_count() >= 1
-    torch.ones(1, device="xla")
+    torch.ones(1, device="xla").cpu()
     assert torch.xla.is_initialized()
     assert torch.xla.current_device() == 0
     with torch.xla.device("xla:0"), torch.xla.device(-1), torch.xla.device_of(torch.ones(1)):
@@ -202,4 +202,5 @@ def test_syncfree_optimizers_equal_the_stock_ones(name):
 
     options = {"momentum": 0.9} if name == "SGD" else {}
     actual, expected = (train(getattr(module, name), **options) for module in (syncfree, torch.optim))
-    torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
+    # With its step count on the device, Adam rounds in another order.
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6)

@@ -150,13 +150,14 @@ def test_memory_and_programs_stay_constant_over_steps(compiles):
 
 
 def test_deleted_models_free_their_memory(compiles):
-    compiles()
-    gc.collect()
-    before = torch.xla.memory_allocated()
-    for _ in range(3):
+    def use_a_model():
         model = nn.Linear(64, 64).to("xla")
         model(torch.ones(2, 64).to("xla")).sum().backward()
         torch_xla.sync(wait=True)
         del model
-    compiles()
-    assert torch.xla.memory_allocated() == before
+        gc.collect()
+        compiles()
+        return torch.xla.memory_allocated()
+
+    first = use_a_model()
+    assert [use_a_model() for _ in range(3)] == [first] * 3

@@ -12,22 +12,24 @@ import torch
 
 
 class _SyncFree(torch.optim.Optimizer):
-    # torch.amp.GradScaler then sets found_inf and grad_scale on the optimizer and calls step, instead of reading
-    # found_inf.
+    # torch.amp.GradScaler then sets the attributes found_inf and grad_scale during step, instead of reading found_inf.
     _step_supports_amp_scaling = True
-    found_inf: torch.Tensor | None = None
-    grad_scale: torch.Tensor | None = None
 
     def step(self, closure: Callable[[], Any] | None = None, found_inf: torch.Tensor | None = None) -> Any:
         """A step that changes nothing where `found_inf`, a scalar tensor, is not 0."""
-        found_inf = self.found_inf if found_inf is None else found_inf
-        if closure is None and self.grad_scale is not None:
-            self._unscale(self.grad_scale)
-        if found_inf is None:
-            return super().step(closure)
+        # PyTorch's own step refuses the scaler's attributes, and the scaler deletes them afterwards.
+        from_scaler = {name: self.__dict__.pop(name) for name in ("grad_scale", "found_inf") if name in self.__dict__}
+        try:
+            if from_scaler.get("grad_scale") is not None:
+                self._unscale(from_scaler["grad_scale"])
+            found_inf = from_scaler.get("found_inf") if found_inf is None else found_inf
+            return super().step(closure) if found_inf is None else self._step_unless(found_inf != 0, closure)
+        finally:
+            self.__dict__.update(from_scaler)
+
+    def _step_unless(self, skip: torch.Tensor, closure: Callable[[], Any] | None) -> Any:
         before = {id(tensor): tensor.clone() for tensor in self._tensors()}
         result = super().step(closure)
-        skip = found_inf != 0
         with torch.no_grad():
             for tensor in self._tensors():
                 # State that this step made starts from zero, as if made by the first step that counts.
