@@ -62,6 +62,17 @@ def find_pair(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray] | None:
     return found[0], found[1]
 
 
+def export(folder: Path) -> None:
+    """Writes scikit-learn's digits as IDX files, for examples/cpp/mnist.cpp."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, values in (("images-idx3", digits.images), ("labels-idx1", digits.target)):
+        header = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes()
+        (folder / f"t10k-{kind}-ubyte").write_bytes(header + values.astype(np.uint8).tobytes())
+
+
 def load(folder: Path | None, hold_out: int | None) -> Data:
     if folder is None:
         from sklearn.datasets import load_digits
@@ -226,11 +237,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="xla")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", type=Path, metavar="PNG", help="write the curves of loss and accuracy here")
+    parser.add_argument(
+        "--export", type=Path, metavar="DIR", help="only write the digits to DIR as IDX files"
+    )
     return parser.parse_args()
 
 
 def main() -> None:
     arguments = parse_arguments()
+    if arguments.export:
+        export(arguments.export)
+        return
     data = load(arguments.data, arguments.hold_out)
     print(
         f"data: {data.name}: {len(data.train_labels):,} images to train, {len(data.test_labels):,} to test", flush=True
