@@ -1,4 +1,4 @@
-"""Finding plugins, and what `import torch` does about the xla device."""
+"""Finding plugins, importing the package, and what goes wrong with a plugin."""
 
 import sys
 from pathlib import Path
@@ -72,15 +72,6 @@ def test_accelerator_plugins_of_known_packages_are_found(site):
     assert _plugins.Plugin("tpu", site / "libtpu" / "libtpu.so") in _plugins.discover()
 
 
-def test_import_torch_is_enough(run_python):
-    program = """
-import torch
-assert not torch.xla.is_initialized(), "the client started at import"
-print(torch.ones(2, device="xla").add(1).tolist())
-"""
-    assert run_python(program) == "[2.0, 2.0]"
-
-
 @pytest.mark.parametrize("first", ["torch_xla", "torch_xla.core.xla_model", "torch_xla.runtime", "torch"])
 def test_either_package_may_be_imported_first(run_python, first):
     program = f"import {first}, torch, torch_xla; print(torch.ones(2, device=torch_xla.device()).sum().item())"
@@ -88,20 +79,14 @@ def test_either_package_may_be_imported_first(run_python, first):
     assert run_python(program + ";", TORCH_DEVICE_BACKEND_AUTOLOAD="0" if first != "torch" else "1") == "2.0"
 
 
-def test_registering_the_device_costs_little_and_imports_little(run_python):
+def test_registering_the_device_imports_no_other_framework(run_python):
     program = """
-import sys, time
-import torch
+import sys, torch
 before = set(sys.modules)
-start = time.process_time()
 import torch_xla
-print(time.process_time() - start)
-new = {name for name in set(sys.modules) - before if not name.startswith("torch_xla")}
-assert not [name for name in new if name.split(".")[0] in ("jax", "jaxlib", "numpy")], new
-assert not torch.xla.is_initialized()
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {"jax", "jaxlib", "numpy", "torch_xla"}))
 """
-    seconds = min(float(run_python(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0")) for _ in range(3))
-    assert seconds < 0.1
+    assert run_python(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "['torch_xla']"
 
 
 def test_cpu_autograd_may_run_before_the_first_xla_tensor(run_python):
