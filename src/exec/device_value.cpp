@@ -40,9 +40,7 @@ void DeviceValue::await() const {
 }
 
 Error DeviceValue::explain(const Error& error) const {
-  if (!producer_) return error;
-  return Error(error.code(), concat(error.what(), " (in program ", producer_->id, " '", producer_->name, "'",
-                                    producer_->cause.empty() ? "" : ", cut by ", producer_->cause, ")"));
+  return producer_ ? torch_pjrt::explain(error, *producer_) : error;
 }
 
 void DeviceValue::mark_donated() noexcept {

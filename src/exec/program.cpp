@@ -118,7 +118,12 @@ std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> argumen
   launch.non_donatable_input_indices = keep;
   if (portable_) launch.execute_device = runtime.device(device).raw();
   const Clock::time_point start = Clock::now();
-  executable_.execute(launch, arrays.output_lists.data(), arrays.done.data());
+  try {
+    executable_.execute(launch, arrays.output_lists.data(), arrays.done.data());
+  } catch (const Error& error) {
+    mark_deleted(arguments);
+    throw explain(error, *record_);
+  }
 
   record_->runs.fetch_add(1, std::memory_order_relaxed);
   consume(arguments, keep);
@@ -127,9 +132,14 @@ std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> argumen
   for (size_t d = 0; d < num_devices_; ++d) {
     InFlight& in_flight = runtime.in_flight(device + static_cast<int>(d));
     const InFlight::Ticket ticket = in_flight.start();
-    pjrt::Event(api, arrays.done[d]).on_ready([&in_flight, ticket, start](const Error* error) {
+    pjrt::Event(api, arrays.done[d]).on_ready([&in_flight, ticket, start, record = record_](const Error* error) {
       execute_time.record(seconds_since(start));
-      in_flight.finish(ticket, error);
+      if (error == nullptr) {
+        in_flight.finish(ticket, nullptr);
+        return;
+      }
+      const Error explained = explain(*error, *record);
+      in_flight.finish(ticket, &explained);
     });
   }
   return outputs;
@@ -145,6 +155,12 @@ void Program::consume(std::span<DeviceValue* const> arguments, std::span<const i
   for (size_t i = 0; i < donated_.size(); ++i) {
     if (!donated_[i] || std::find(keep.begin(), keep.end(), static_cast<int64_t>(i)) != keep.end()) continue;
     arguments[i]->mark_donated();
+  }
+}
+
+void Program::mark_deleted(std::span<DeviceValue* const> arguments) const {
+  for (size_t i = 0; i < donated_.size(); ++i) {
+    if (donated_[i] && arguments[i]->buffers()[0].is_deleted()) arguments[i]->mark_donated();
   }
 }
 

@@ -58,6 +58,8 @@ class Program : public RefCounted {
  private:
   void check_arguments(std::span<DeviceValue* const> arguments, int device) const;
   void consume(std::span<DeviceValue* const> arguments, std::span<const int64_t> keep) const;
+  // After a failure: which donated arguments are gone is the plugin's decision.
+  void mark_deleted(std::span<DeviceValue* const> arguments) const;
   std::vector<Ref<DeviceValue>> wrap_outputs(const std::vector<PJRT_Buffer*>& raw, size_t num_devices, int device);
   void measure_outputs(const std::vector<PJRT_Buffer*>& raw);
 
@@ -72,7 +74,7 @@ class Program : public RefCounted {
   std::vector<size_t> output_sizes_bytes_;
 };
 
-// Compiles on the process's client. Throws the compiler's error; kInvalidArgument when the text is no valid StableHLO.
+// Compiles on the process's client. Throws the compiler's error.
 Ref<Program> compile_program(ProgramSpec spec);
 // Loads what Program::serialize gave for the same spec and Runtime::fingerprint; `spec.stablehlo` is not read.
 Ref<Program> load_program(ProgramSpec spec, std::string_view serialized);

@@ -17,6 +17,11 @@ Records& records() {
 
 }  // namespace
 
+Error explain(const Error& error, const ProgramRecord& record) {
+  return Error(error.code(), concat(error.what(), " (in program ", record.id, " '", record.name, "'",
+                                    record.cause.empty() ? "" : ", cut by ", record.cause, ")"));
+}
+
 void add_program_record(const Ref<ProgramRecord>& record) {
   const std::lock_guard lock(records().mutex);
   record->id = static_cast<int64_t>(records().list.size());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/ref.h"
 
 namespace torch_pjrt {
@@ -27,6 +28,9 @@ struct ProgramRecord : RefCounted {
   int64_t generated_code_bytes = 0;
   std::atomic<int64_t> runs{0};
 };
+
+// `error` of a run, with the program in its message.
+Error explain(const Error& error, const ProgramRecord& record);
 
 // Assigns the id. Thread safe, as is the list.
 void add_program_record(const Ref<ProgramRecord>& record);
