@@ -156,7 +156,9 @@ TEST_F(ProgramUse, a_failed_compilation_harms_nothing) {
 TEST_F(ProgramUse, wrong_arguments_are_a_bug) {
   const Ref<Program> program = compile_program(add_spec(false));
   EXPECT_THROW(program->run(std::vector{upload(1)}, 0), Error);
-  if (Runtime::get().num_devices() > 1) EXPECT_THROW(program->run(std::vector{upload(1), upload(1, 1)}, 0), Error);
+  if (Runtime::get().num_devices() > 1) {
+    EXPECT_THROW(program->run(std::vector{upload(1), upload(1, 1)}, 0), Error);
+  }
 }
 
 TEST_F(ProgramUse, nan_survives_maximum) {

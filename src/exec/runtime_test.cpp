@@ -66,7 +66,9 @@ TEST_F(RuntimeUse, releases_zero_copy_memory_after_the_value) {
   runtime.download(*value, received);
   EXPECT_EQ(received[255], 2.0f);
   auto future = released.get_future();
-  if (runtime.is_cpu()) EXPECT_EQ(future.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  if (runtime.is_cpu()) {
+    EXPECT_EQ(future.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  }
   value.reset();
   EXPECT_EQ(future.wait_for(std::chrono::seconds(30)), std::future_status::ready);
 }

@@ -412,7 +412,9 @@ TEST_P(Conformance, gives_the_optimized_program) {
 TEST_P(Conformance, analyses_cost_or_says_nothing) {
   const NamedValues cost = compile(slow_program(1)).cost_analysis();
   for (const auto& [name, value] : cost) {
-    if (name == "flops") EXPECT_GE(std::get<float>(value), 2.0f * 512 * 512 * 512);
+    if (name == "flops") {
+      EXPECT_GE(std::get<float>(value), 2.0f * 512 * 512 * 512);
+    }
   }
 }
 

@@ -1,9 +1,12 @@
 #include "pjrt/discovery.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <mutex>
+#include <utility>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -21,15 +24,40 @@ Registered& registered() {
   return instance;
 }
 
-std::vector<PluginCandidate> registered_candidates() {
+// Packages that ship a plugin, for programs without Python: paths below the directory that Python packages lie in.
+constexpr std::pair<const char*, const char*> kKnownPackages[] = {
+    {"cuda", "jax_plugins/xla_cuda13/xla_cuda_plugin.so"},
+    {"cuda", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"},
+    {"tpu", "libtpu/libtpu.so"},
+    {"cpu", "lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so"},
+    {"cpu", "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"},
+};
+
+// An installed library of ours is <packages>/torch_xla/lib/libtorch_pjrt.so.
+std::vector<PluginCandidate> candidates_beside_this_library() {
+  std::vector<PluginCandidate> candidates;
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&register_plugin_path), &info) == 0) return candidates;
+  std::error_code ignored;
+  const auto library = std::filesystem::weakly_canonical(info.dli_fname, ignored);
+  const auto packages = library.parent_path().parent_path().parent_path();
+  for (const auto& [name, path] : kKnownPackages) {
+    if (std::filesystem::exists(packages / path, ignored)) candidates.push_back({name, packages / path});
+  }
+  return candidates;
+}
+
+std::vector<PluginCandidate> all_candidates() {
   std::vector<PluginCandidate> candidates;
   {
     const std::lock_guard lock(registered().mutex);
     candidates = registered().candidates;
   }
+  if (candidates.empty()) candidates = candidates_beside_this_library();
 #ifdef TORCH_PJRT_DEFAULT_PLUGIN_PATH
-  if (std::filesystem::exists(TORCH_PJRT_DEFAULT_PLUGIN_PATH))
+  if (std::filesystem::exists(TORCH_PJRT_DEFAULT_PLUGIN_PATH)) {
     candidates.push_back({"cpu", TORCH_PJRT_DEFAULT_PLUGIN_PATH});
+  }
 #endif
   return candidates;
 }
@@ -84,7 +112,7 @@ std::vector<PluginCandidate> find_plugins() {
     const std::string name = device.empty() ? std::filesystem::path(*path).filename().string() : lower(device);
     return {{name, *path}};
   }
-  const std::vector<PluginCandidate> all = registered_candidates();
+  const std::vector<PluginCandidate> all = all_candidates();
   std::vector<PluginCandidate> chosen = all;
   if (!device.empty()) {
     std::erase_if(chosen, [&](const PluginCandidate& candidate) { return !answers_to(candidate, device); });

@@ -18,9 +18,10 @@ void register_plugin_path(const std::string& name, const std::string& library_pa
 // The libraries to try, best first:
 // 1. PJRT_PLUGIN_LIBRARY_PATH, the path of a library, alone;
 // 2. PJRT_DEVICE (CPU, CUDA or GPU, ROCM, TPU, or a plugin's name): the registered libraries of that name;
-// 3. every registered library, accelerators first;
-// and the path given when this was built, where that fits. Throws kNotFound, saying what was looked for, when there is
-// none.
+// 3. every registered library, accelerators first.
+// Where nothing was registered, as in a program without Python, the libraries of known packages that lie beside ours
+// stand in; the path given when this was built, a CPU plugin's, comes last. Throws kNotFound, saying what was looked
+// for, when nothing is left.
 std::vector<PluginCandidate> find_plugins();
 
 // True for a plugin that takes the option `cpu_device_count`; judged by name, since the client has not started.
