@@ -70,7 +70,7 @@ def test_save_load_and_deepcopy_keep_sharing():
 
 def test_an_error_leaves_the_tensors_usable():
     x = torch.ones(2, 3, device="xla")
-    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+    with pytest.raises(RuntimeError):
         x @ torch.ones(2, 4, device="xla")
     assert (x + 1).sum().item() == 12.0
 
