@@ -101,7 +101,7 @@ std::vector<at::Tensor> call_barrier(at::TensorList tensors) {
 class Barrier : public torch::autograd::Function<Barrier> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
-                                                const torch::autograd::variable_list& tensors) {
+                                                at::TensorList tensors) {
     context->set_materialize_grads(false);
     const at::AutoDispatchBelowADInplaceOrView guard;
     auto results = call_barrier(tensors);
@@ -131,7 +131,8 @@ class Barrier : public torch::autograd::Function<Barrier> {
 };
 
 std::vector<at::Tensor> differentiable_barrier(at::TensorList tensors) {
-  return Barrier::apply(torch::autograd::variable_list(tensors.begin(), tensors.end()));
+  // A TensorList, not a std::vector: only in that Function::apply looks for variables.
+  return Barrier::apply(tensors);
 }
 
 // No value changes, so autograd has nothing to know: no node, no version bump, and leaves are welcome.
