@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 
 import torch
 
@@ -22,6 +24,9 @@ def register() -> None:
         raise ImportError("torch_xla: its C++ part is not built; run `./dev build` or `pip install .`") from None
     from . import _device_module, _plugins, _storage
 
+    _XLAC.install_call_site_hook(_library_prefixes())
+    if os.environ.get("XLA_IR_DEBUG", "").lower() in ("1", "true", "yes", "on"):
+        _XLAC.set_ir_debug(True)
     for plugin in _plugins.discover():
         _XLAC.register_plugin(plugin.name, str(plugin.library_path))
     if not hasattr(torch, "xla"):
@@ -29,6 +34,12 @@ def register() -> None:
     _storage.install()
     _seed_with_torch()
     _registered = True
+
+
+def _library_prefixes() -> list[str]:
+    """Where code lies that is not the user's: PyTorch, this package, the standard library."""
+    directories = (Path(torch.__file__).parent, Path(__file__).parent, Path(os.__file__).parent)
+    return [f"{directory}{os.sep}" for directory in directories]
 
 
 def _seed_with_torch() -> None:

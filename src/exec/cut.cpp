@@ -4,11 +4,16 @@
 #include <cstring>
 
 #include "base/env.h"
+#include "base/error.h"
+#include "exec/debug_output.h"
+#include "exec/dump.h"
+#include "exec/explain.h"
 #include "exec/lower.h"
 #include "exec/program_cache.h"
 #include "exec/runtime.h"
 #include "exec/snapshot.h"
 #include "exec/statistics.h"
+#include "exec/timeline.h"
 
 namespace torch_pjrt {
 namespace {
@@ -60,6 +65,8 @@ std::vector<TensorType> parameter_types(const Snapshot& snapshot) {
 }
 
 const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key, std::string_view cause) {
+  save_graph(snapshot);
+  auto summary = std::make_shared<const GraphSummary>(summarize(snapshot));
   LoweredModule module = lower(snapshot);
   CompiledGraph graph;
   graph.buffer_outputs = std::move(module.buffer_outputs);
@@ -71,8 +78,11 @@ const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key,
   spec.donated = std::move(module.donated);
   spec.overrides = option_overrides();
   spec.cause = cause;
+  spec.explanation = GraphHistory::get().explain(*summary);
   spec.num_nodes = static_cast<int64_t>(snapshot.nodes.size());
   graph.program = compile_program(std::move(spec));
+  GraphHistory::get().add(graph.program->record().id, std::move(summary));
+  print_compile(graph.program->record());
   return program_cache().insert(key, std::move(graph));
 }
 
@@ -141,17 +151,44 @@ void replace_values(lazy::Graph& graph, const Snapshot& snapshot, const Compiled
   }
 }
 
+// When the first of the pending operators of each device was recorded.
+std::map<int, Timeline::Clock::time_point>& recording_since() {
+  static auto* times = new std::map<int, Timeline::Clock::time_point>();
+  return *times;
+}
+
+std::string describe(std::string_view cause, lazy::LocationId location) {
+  return location == 0 ? std::string(cause) : concat(cause, ", at ", lazy::location_text(location));
+}
+
+void add_recording_event(const lazy::Graph& graph) {
+  const auto since = recording_since().find(graph.device());
+  if (since == recording_since().end()) return;
+  Timeline::get().add(TimelineEvent::Kind::kRecord, since->second, Timeline::Clock::now());
+  recording_since().erase(since);
+}
+
 }  // namespace
 
-void cut(lazy::Graph& graph, std::string_view cause) {
+void note_recording(const lazy::Graph& graph) {
+  if (graph.num_pending() == 0) recording_since()[graph.device()] = Timeline::Clock::now();
+}
+
+void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   graph.remat_region().leave();
   if (graph.num_pending() == 0) return;
+  const std::string cause = describe(what, location);
+  add_recording_event(graph);
+  TimelineSpan span(TimelineEvent::Kind::kCut);
+  print_cut(cause, graph.num_pending());
   static auto* snapshot = new Snapshot();
   static Counter& aliased = counter("InputOutputAliasCount");
   take_snapshot(graph, *snapshot);
   const CompiledGraph& compiled = find_or_compile(*snapshot, cause);
   Arguments arguments;
   collect_arguments(*snapshot, arguments);
+  span.program = compiled.program->record().id;
+  span.cause = cause;
   auto outputs = compiled.program->run(arguments.values, graph.device(), arguments.keep);
   aliased.add(static_cast<int64_t>(compiled.num_aliased));
   replace_values(graph, *snapshot, compiled, std::move(outputs));
@@ -165,6 +202,13 @@ void set_compile_options(std::map<std::string, std::string> options) {
 size_t num_cached_programs() {
   const lazy::Lock lock(lazy::mutex());
   return program_cache().size();
+}
+
+std::string optimized_program(int64_t id) {
+  const lazy::Lock lock(lazy::mutex());
+  const CompiledGraph* graph = program_cache().find_program(id);
+  TP_USER_CHECK(graph != nullptr, kValueError, "program ", id, " is not in memory");
+  return graph->program->executable().optimized_program().code;
 }
 
 void clear_program_cache() {

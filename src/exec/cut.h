@@ -6,13 +6,17 @@
 #include <string_view>
 
 #include "lazy/graph.h"
+#include "lazy/source_location.h"
 
 namespace torch_pjrt {
 
-// Runs the pending graph. On return every buffer that had a pending value holds device data, whose contents may still be
-// being computed; an asynchronous error shows when it is read or waited for. When compiling or starting fails the error is
-// thrown and the graph stays pending as it was. Caller holds the lock. `cause` is for the record: "sync", "read".
-void cut(lazy::Graph& graph, std::string_view cause);
+// Runs the pending graph. On return every buffer that had a pending value holds device data, whose contents may still
+// be being computed; an asynchronous error shows when it is read or waited for. When compiling or starting fails the
+// error is thrown and the graph stays pending as it was. Caller holds the lock. What caused it (".item()", "sync") and
+// the line that did are for the record.
+void cut(lazy::Graph& graph, std::string_view cause, lazy::LocationId location = 0);
+// To be called before a node is recorded while Timeline::is_on(). Caller holds the lock.
+void note_recording(const lazy::Graph& graph);
 
 // XLA flags for programs compiled from now on; they are part of a program's identity.
 void set_compile_options(std::map<std::string, std::string> options);
@@ -20,5 +24,8 @@ void set_compile_options(std::map<std::string, std::string> options);
 // Programs kept in memory. The least recently used ones are dropped beyond XLA_COMPILATION_CACHE_SIZE (default 2048).
 size_t num_cached_programs();
 void clear_program_cache();
+// The plugin's form of the optimized program with this ProgramRecord::id: usually a serialized HloModuleProto. Throws
+// kValueError when the program is no longer in memory.
+std::string optimized_program(int64_t id);
 
 }  // namespace torch_pjrt

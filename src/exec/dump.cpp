@@ -1,10 +1,14 @@
 #include "exec/dump.h"
 
 #include <algorithm>
+#include <fstream>
 #include <sstream>
 #include <unordered_set>
 
+#include "base/env.h"
+#include "base/error.h"
 #include "exec/lower.h"
+#include "lazy/source_location.h"
 
 namespace torch_pjrt {
 namespace {
@@ -34,16 +38,6 @@ std::string shape_text(const TensorType& type) {
   return text + "}";
 }
 
-std::string result_text(const lazy::Signature& signature) {
-  if (signature.outputs.size() == 1) return shape_text(signature.outputs[0].type);
-  std::string text = "(";
-  for (size_t i = 0; i < signature.outputs.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += shape_text(signature.outputs[i].type);
-  }
-  return text + ")";
-}
-
 struct AttributePrinter {
   std::ostringstream& out;
   void operator()(std::monostate) const { out << "None"; }
@@ -61,9 +55,15 @@ struct AttributePrinter {
   }
 };
 
+std::string line_text(const lazy::Node& node) {
+  return node.location == 0 ? "" : ", location=" + lazy::location_text(node.location);
+}
+
 std::string attributes_text(const lazy::Node& node) {
   std::ostringstream out;
   const lazy::Signature& signature = node.signature();
+  if (signature.outputs.size() > 1) out << ", num_outputs=" << signature.outputs.size();
+  out << line_text(node);
   for (size_t i = 0; i < signature.arguments.size(); ++i) {
     const lazy::Argument& argument = signature.arguments[i];
     if (argument.kind != lazy::Argument::Kind::kAttribute) continue;
@@ -71,7 +71,6 @@ std::string attributes_text(const lazy::Node& node) {
     out << ", " << signature.schema->argument_names[i] << "=";
     std::visit(AttributePrinter{out}, argument.attribute);
   }
-  if (signature.outputs.size() > 1) out << ", num_outputs=" << signature.outputs.size();
   return out.str();
 }
 
@@ -111,6 +110,16 @@ std::string root_text(const Subgraph& subgraph, uint32_t position) {
 
 }  // namespace
 
+std::string result_text(const lazy::Signature& signature) {
+  if (signature.outputs.size() == 1) return shape_text(signature.outputs[0].type);
+  std::string text = "(";
+  for (size_t i = 0; i < signature.outputs.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += shape_text(signature.outputs[i].type);
+  }
+  return text + ")";
+}
+
 Subgraph take_subgraph(lazy::Graph& graph, const std::vector<lazy::Value>& values) {
   Subgraph subgraph;
   take_snapshot(graph, subgraph.snapshot);
@@ -128,7 +137,8 @@ Subgraph take_subgraph(lazy::Graph& graph, const std::vector<lazy::Value>& value
   all.values.clear();
   all.integers.clear();
   all.reals.clear();
-  for (size_t i = 0; i < all.parameters.size(); ++i) all.parameters[i]->position = static_cast<uint32_t>(i) | kParameterBit;
+  for (size_t i = 0; i < all.parameters.size(); ++i)
+    all.parameters[i]->position = static_cast<uint32_t>(i) | kParameterBit;
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     all.nodes[i]->position = static_cast<uint32_t>(i);
     add_slots(*all.nodes[i], all);
@@ -146,7 +156,8 @@ std::string to_text(const Subgraph& subgraph) {
   out << "IR {\n";
   for (size_t i = 0; i < subgraph.snapshot.parameters.size(); ++i) {
     const auto& data = *subgraph.snapshot.parameters[i]->data();
-    out << "  %" << i << " = " << shape_text(data.type()) << " xla::device_data(), device=" << data.device()
+    out << "  %" << i << " = " << shape_text(data.type()) << " xla::device_data()"
+        << line_text(*subgraph.snapshot.parameters[i]) << ", device=xla:" << data.device()
         << root_text(subgraph, static_cast<uint32_t>(i) | kParameterBit) << "\n";
   }
   for (const lazy::Node* node : subgraph.snapshot.nodes) {
@@ -165,13 +176,13 @@ std::string to_dot(const Subgraph& subgraph) {
   std::ostringstream out;
   out << "digraph G {\n";
   for (size_t i = 0; i < subgraph.snapshot.parameters.size(); ++i) {
-    out << "  n" << i << " [label=\"xla::device_data\\n" << subgraph.snapshot.parameters[i]->data()->type().hlo()
-        << "\"]\n";
+    out << "  n" << i << " [label=\"xla::device_data\\n"
+        << subgraph.snapshot.parameters[i]->data()->type().hlo() << "\"]\n";
   }
   for (const lazy::Node* node : subgraph.snapshot.nodes) {
     const size_t id = names.of_node(node->position);
-    out << "  n" << id << " [label=\"" << node->signature().schema->name << "\\n" << result_text(node->signature())
-        << "\"]\n";
+    out << "  n" << id << " [label=\"" << node->signature().schema->name << "\\n"
+        << result_text(node->signature()) << "\"]\n";
     for (const lazy::Value& operand : node->operands()) {
       const uint32_t position = operand.node()->position;
       const size_t source = (position & kParameterBit) != 0 ? (position & ~kParameterBit) : names.of_node(position);
@@ -180,6 +191,19 @@ std::string to_dot(const Subgraph& subgraph) {
   }
   out << "}\n";
   return out.str();
+}
+
+void save_graph(const Snapshot& snapshot) {
+  static const auto path = env_string("XLA_SAVE_TENSORS_FILE");
+  if (!path) return;
+  static const std::string format = env_string("XLA_SAVE_TENSORS_FMT").value_or("text");
+  TP_USER_CHECK(format == "text" || format == "hlo" || format == "dot", kValueError,
+                "XLA_SAVE_TENSORS_FMT: expected text, hlo or dot, got ", format);
+  const Subgraph subgraph{snapshot, snapshot.values};
+  std::ofstream file(*path, std::ios::app);
+  file << (format == "hlo" ? to_stablehlo(subgraph) : format == "dot" ? to_dot(subgraph) : to_text(subgraph)) << "\n";
+  file.flush();
+  TP_USER_CHECK(file.good(), kFailedPrecondition, "XLA_SAVE_TENSORS_FILE: cannot write to ", *path);
 }
 
 }  // namespace torch_pjrt

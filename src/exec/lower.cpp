@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "lazy/source_location.h"
 #include "ops/lowering.h"
 #include "ops/registry.h"
 #include "stablehlo/builder.h"
@@ -100,7 +101,8 @@ class GraphLowering {
 
   std::string run() {
     results_.resize(snapshot_.nodes.size());
-    for (size_t i = 0; i < snapshot_.nodes.size(); ++i) results_[i] = lower_node(*snapshot_.nodes[i]);
+    for (size_t i = 0; i < snapshot_.nodes.size(); ++i) results_[i] = lower_located(*snapshot_.nodes[i]);
+    b_.set_location("");
     Values outputs;
     for (const OutputRef& ref : outputs_) outputs.push_back(result(ref.node, ref.index));
     return b_.finish(outputs);
@@ -112,6 +114,18 @@ class GraphLowering {
     const Value value = results_[position].at(index);
     TP_CHECK(value, snapshot_.nodes[position]->signature().schema->name, ": result ", index, " is undefined but used");
     return value;
+  }
+
+  // The compiler's messages name the operator, and the line that recorded it, where lines are recorded.
+  Values lower_located(const lazy::Node& node) {
+    const std::string& name = node.signature().schema->name;
+    const std::string line = node.location == 0 ? "" : ", at " + lazy::location_text(node.location);
+    if (lazy::nodes_have_locations()) b_.set_location(name + line);
+    try {
+      return lower_node(node);
+    } catch (const Error& error) {
+      throw Error(error.code(), concat(error.what(), " (lowering ", name, line, ")"));
+    }
   }
 
   Values lower_node(const lazy::Node& node) {

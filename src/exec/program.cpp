@@ -7,6 +7,7 @@
 #include "exec/device_memory.h"
 #include "exec/runtime.h"
 #include "exec/statistics.h"
+#include "exec/timeline.h"
 
 namespace torch_pjrt {
 namespace {
@@ -41,6 +42,7 @@ Ref<ProgramRecord> make_record(const ProgramSpec& spec, const pjrt::Executable& 
   auto record = make_ref<ProgramRecord>();
   record->name = executable.name();
   record->cause = spec.cause;
+  record->explanation = spec.explanation;
   record->compile_seconds = compile_seconds;
   record->from_disk_cache = from_disk_cache;
   record->num_nodes = spec.num_nodes;
@@ -134,6 +136,7 @@ std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> argumen
     const InFlight::Ticket ticket = in_flight.start();
     pjrt::Event(api, arrays.done[d]).on_ready([&in_flight, ticket, start, record = record_](const Error* error) {
       execute_time.record(seconds_since(start));
+      Timeline::get().add(TimelineEvent::Kind::kExecute, start, Clock::now(), record->id);
       if (error == nullptr) {
         in_flight.finish(ticket, nullptr);
         return;
@@ -193,6 +196,7 @@ std::vector<Ref<DeviceValue>> Program::wrap_outputs(const std::vector<PJRT_Buffe
 Ref<Program> compile_program(ProgramSpec spec) {
   static Metric& compile_time = metric("CompileTime");
   Runtime& runtime = Runtime::get();
+  const TimelineSpan span(TimelineEvent::Kind::kCompile);
   const Clock::time_point start = Clock::now();
   pjrt::Executable executable = runtime.client().compile(spec.stablehlo, make_options(spec, runtime));
   const double seconds = seconds_since(start);

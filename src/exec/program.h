@@ -30,6 +30,7 @@ struct ProgramSpec {
   std::vector<pjrt::OptionOverride> overrides;
   // For the record only.
   std::string cause;
+  std::string explanation;
   int64_t num_nodes = 0;
 };
 

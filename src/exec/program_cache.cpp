@@ -24,4 +24,11 @@ void ProgramCache::clear() {
   entries_.clear();
 }
 
+const CompiledGraph* ProgramCache::find_program(int64_t id) const {
+  for (const auto& [key, graph] : entries_) {
+    if (graph.program->record().id == id) return &graph;
+  }
+  return nullptr;
+}
+
 }  // namespace torch_pjrt

@@ -26,6 +26,8 @@ class ProgramCache {
   // nullptr when absent. The pointer is good until the next insert.
   const CompiledGraph* find(const Hash128& key);
   const CompiledGraph& insert(const Hash128& key, CompiledGraph graph);
+  // By ProgramRecord::id; nullptr when absent.
+  const CompiledGraph* find_program(int64_t id) const;
   size_t size() const { return entries_.size(); }
   void clear();
 

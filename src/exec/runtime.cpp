@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "exec/device_memory.h"
 #include "exec/statistics.h"
+#include "exec/timeline.h"
 #include "pjrt/discovery.h"
 
 namespace torch_pjrt {
@@ -152,6 +153,8 @@ InFlight& Runtime::in_flight(int device) {
 Ref<DeviceValue> Runtime::upload(const void* data, const TensorType& type, int device) {
   static Metric& time = metric("TransferToDeviceTime");
   static Metric& bytes = metric("OutboundData", Unit::kBytes);
+  TimelineSpan span(TimelineEvent::Kind::kUpload);
+  span.bytes = static_cast<int64_t>(type.size_bytes());
   const Stopwatch stopwatch;
   std::vector<pjrt::Buffer> buffers;
   buffers.push_back(client_->to_device(data, type, this->device(device)));
@@ -166,6 +169,8 @@ Ref<DeviceValue> Runtime::upload_zero_copy(const void* data, const TensorType& t
                                            std::function<void()> release) {
   static Metric& time = metric("TransferToDeviceTime");
   static Metric& bytes = metric("OutboundData", Unit::kBytes);
+  TimelineSpan span(TimelineEvent::Kind::kUpload);
+  span.bytes = static_cast<int64_t>(type.size_bytes());
   const Stopwatch stopwatch;
   pjrt::Event done;
   std::vector<pjrt::Buffer> buffers;
@@ -186,6 +191,8 @@ void Runtime::download(const DeviceValue& value, void* dst) {
                 value.buffers().size(), " devices must be gathered first");
   const Stopwatch stopwatch;
   const size_t size_bytes = value.type().size_bytes();
+  TimelineSpan span(TimelineEvent::Kind::kDownload);
+  span.bytes = static_cast<int64_t>(size_bytes);
   try {
     copy_to_host(value.buffers()[0], dst, size_bytes, is_cpu_);
   } catch (const Error& error) {
@@ -208,6 +215,7 @@ Ref<DeviceValue> Runtime::copy_to_device(const Ref<DeviceValue>& value, int devi
 
 void Runtime::wait_all(int device) {
   this->device(device);
+  const TimelineSpan span(TimelineEvent::Kind::kWait);
   in_flight(device).wait();
 }
 

@@ -69,7 +69,7 @@ class Node {
   // Storages that hold this leaf; at 0 its buffer may be donated to the program that uses it last.
   uint32_t num_holders() const { return num_holders_; }
 
-  // Python frames at the recording call, innermost user frame first; 0 when not asked for (see source_location.h).
+  // The line that recorded it; 0 when not asked for (see source_location.h).
   uint32_t location = 0;
   // The rematerialisation region that this was recorded in; 0 for none (see remat_region.h).
   uint32_t region = 0;

@@ -3,6 +3,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "python/call_site.h"
 #include "torch/api.h"
 
 namespace torch_pjrt {
@@ -81,7 +82,12 @@ void define_statistics(py::module_& m) {
       .def_readonly("output_bytes", &api::ExecutableStatistics::output_bytes)
       .def_readonly("temp_bytes", &api::ExecutableStatistics::temp_bytes)
       .def_readonly("alias_bytes", &api::ExecutableStatistics::alias_bytes)
-      .def_readonly("num_nodes", &api::ExecutableStatistics::num_nodes);
+      .def_readonly("num_nodes", &api::ExecutableStatistics::num_nodes)
+      .def_readonly("id", &api::ExecutableStatistics::id)
+      .def_readonly("cause", &api::ExecutableStatistics::cause)
+      .def_readonly("explanation", &api::ExecutableStatistics::explanation)
+      .def_readonly("num_parameters", &api::ExecutableStatistics::num_parameters)
+      .def_readonly("num_outputs", &api::ExecutableStatistics::num_outputs);
   py::class_<api::Timing>(m, "Timing")
       .def_readonly("total_samples", &api::Timing::total_samples)
       .def_readonly("accumulator", &api::Timing::accumulator)
@@ -91,6 +97,37 @@ void define_statistics(py::module_& m) {
   def(m, "counters", &api::counters);
   def(m, "timings", &api::timings);
   def(m, "clear_statistics", &api::clear_statistics);
+}
+
+void define_seeing(py::module_& m) {
+  py::class_<api::ProgramGraph::Node>(m, "ProgramNode")
+      .def_readonly("op", &api::ProgramGraph::Node::op)
+      .def_readonly("type", &api::ProgramGraph::Node::type)
+      .def_readonly("location", &api::ProgramGraph::Node::location)
+      .def_readonly("size_bytes", &api::ProgramGraph::Node::size_bytes)
+      .def_readonly("region", &api::ProgramGraph::Node::region)
+      .def_readonly("operands", &api::ProgramGraph::Node::operands)
+      .def_readonly("is_output", &api::ProgramGraph::Node::is_output);
+  py::class_<api::ProgramGraph>(m, "ProgramGraph")
+      .def_readonly("nodes", &api::ProgramGraph::nodes)
+      .def_readonly("parameters", &api::ProgramGraph::parameters)
+      .def_readonly("donated", &api::ProgramGraph::donated);
+  py::class_<api::Event>(m, "Event")
+      .def_readonly("kind", &api::Event::kind)
+      .def_readonly("begin_ns", &api::Event::begin_ns)
+      .def_readonly("end_ns", &api::Event::end_ns)
+      .def_readonly("program", &api::Event::program)
+      .def_readonly("bytes", &api::Event::bytes)
+      .def_readonly("cause", &api::Event::cause);
+  m.def("install_call_site_hook", &install_call_site_hook);
+  m.def("optimized_program", [](int64_t id) { return py::bytes(api::optimized_program(id)); });
+  def(m, "program_graph", &api::program_graph);
+  def(m, "set_ir_debug", &api::set_ir_debug);
+  def(m, "ir_debug", &api::ir_debug);
+  def(m, "start_recording", &api::start_recording);
+  def(m, "stop_recording", &api::stop_recording);
+  def(m, "is_recording", &api::is_recording);
+  def(m, "recorded_events", &api::recorded_events);
 }
 
 }  // namespace
@@ -103,6 +140,7 @@ PYBIND11_MODULE(_XLAC, m) {
   define_memory(m);
   define_tensors(m);
   define_statistics(m);
+  define_seeing(m);
 }
 
 }  // namespace torch_pjrt

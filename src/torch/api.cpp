@@ -3,11 +3,16 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorImpl.h>
 
+#include <array>
+
 #include "exec/cut.h"
 #include "exec/device_memory.h"
 #include "exec/dump.h"
+#include "exec/explain.h"
 #include "exec/runtime.h"
 #include "exec/statistics.h"
+#include "exec/timeline.h"
+#include "lazy/source_location.h"
 #include "pjrt/discovery.h"
 #include "torch/access.h"
 #include "torch/device.h"
@@ -46,6 +51,7 @@ std::string print_subgraph(const std::vector<at::Tensor>& tensors, F&& print) {
 }  // namespace
 
 void sync(int device, bool wait) {
+  const lazy::LocationId line = lazy::find_call_site().location;
   with_c10_errors([&] {
     std::vector<int> devices;
     {
@@ -53,7 +59,7 @@ void sync(int device, bool wait) {
       for (lazy::Graph* graph : lazy::Graph::all()) {
         if (device >= 0 && graph->device() != device) continue;
         devices.push_back(graph->device());
-        cut(*graph, "sync");
+        cut(*graph, "sync", line);
       }
     }
     if (!wait || !Runtime::is_started()) return;
@@ -183,9 +189,57 @@ std::vector<ExecutableStatistics> executables() {
   for (const auto& record : list_program_records()) {
     list.push_back({record->name, record->from_disk_cache ? 0 : record->compile_seconds, record->runs.load(),
                     record->argument_bytes, record->output_bytes, record->temp_bytes, record->alias_bytes,
-                    record->num_nodes});
+                    record->num_nodes, record->id, record->cause, record->explanation, record->num_parameters,
+                    record->num_outputs});
   }
   return list;
+}
+
+ProgramGraph program_graph(int64_t id) {
+  ProgramGraph graph;
+  const auto summary = GraphHistory::get().find(id);
+  if (!summary) return graph;
+  for (size_t i = 0; i < summary->nodes.size(); ++i) {
+    const GraphSummary::Node& node = summary->nodes[i];
+    ProgramGraph::Node& out = graph.nodes.emplace_back();
+    out.op = node.signature->schema->name;
+    out.type = result_text(*node.signature);
+    out.location = lazy::location_text(node.location);
+    out.region = node.region;
+    for (const auto& output : node.signature->outputs) {
+      if (output.is_defined) out.size_bytes += static_cast<int64_t>(output.type.size_bytes());
+    }
+    for (size_t k = 0; k < summary->num_operands(i); ++k) {
+      const uint32_t source = summary->operands[node.first_operand + k].node;
+      const bool is_parameter = (source & kParameterBit) != 0;
+      out.operands.push_back(is_parameter ? -1 - static_cast<int64_t>(source & ~kParameterBit) : int64_t{source});
+    }
+  }
+  for (const OutputRef& output : summary->outputs) graph.nodes[output.node].is_output = true;
+  for (const TensorType& type : summary->parameters) graph.parameters.push_back(type.hlo());
+  graph.donated = summary->donated;
+  return graph;
+}
+
+std::string optimized_program(int64_t id) {
+  return with_c10_errors([&] { return torch_pjrt::optimized_program(id); });
+}
+
+void set_ir_debug(bool wanted) { lazy::set_nodes_have_locations(wanted); }
+bool ir_debug() { return lazy::nodes_have_locations(); }
+
+void start_recording() { Timeline::get().start(); }
+void stop_recording() { Timeline::get().stop(); }
+bool is_recording() { return Timeline::is_on(); }
+
+std::vector<Event> recorded_events() {
+  static constexpr std::array kKinds{"record", "cut", "compile", "execute", "wait", "download", "upload"};
+  std::vector<Event> events;
+  for (TimelineEvent& event : Timeline::get().events()) {
+    events.push_back({kKinds.at(static_cast<size_t>(event.kind)), event.begin_ns, event.end_ns, event.program,
+                      event.bytes, std::move(event.cause)});
+  }
+  return events;
 }
 
 std::map<std::string, int64_t> counters() {

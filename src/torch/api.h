@@ -101,9 +101,57 @@ struct ExecutableStatistics {
   int64_t temp_bytes = 0;
   int64_t alias_bytes = 0;  // outputs written over donated arguments
   int64_t num_nodes = 0;    // recorded operators that the program replaced
+  int64_t id = 0;           // 0, 1, 2, ... in the order of compilation
+  std::string cause;        // what made the graph be cut, and where: ".item(), at train@train.py:31"
+  std::string explanation;  // why no earlier program served
+  int64_t num_parameters = 0;
+  int64_t num_outputs = 0;
 };
 // One entry for each program compiled or loaded in this process, oldest first.
 std::vector<ExecutableStatistics> executables();
+
+// The structure of a program's graph. Empty when it is no longer kept (the newest 256 programs are).
+struct ProgramGraph {
+  struct Node {
+    std::string op;        // "aten::mm"
+    std::string type;      // "f32[4,3]{1,0}", of several results "(f32[4,3]{1,0}, s64[4]{0})"
+    std::string location;  // "forward@model.py:12"; empty when lines were not recorded
+    int64_t size_bytes = 0;
+    int64_t region = 0;  // the recomputation that it belongs to; 0 for none
+    // Places of the nodes that it reads; -1 - i for parameter i.
+    std::vector<int64_t> operands;
+    bool is_output = false;
+  };
+  std::vector<Node> nodes;
+  std::vector<std::string> parameters;  // types
+  std::vector<bool> donated;            // parallel to `parameters`
+};
+ProgramGraph program_graph(int64_t id);
+// The compiled program in the plugin's form, usually a serialized HloModuleProto. Throws when it is not in memory any
+// more.
+std::string optimized_program(int64_t id);
+
+// Source lines.
+
+// Every operator recorded from now on carries the Python line that recorded it (XLA_IR_DEBUG).
+void set_ir_debug(bool wanted);
+bool ir_debug();
+
+// Timed events, for torch_xla.debug.report.
+
+struct Event {
+  std::string kind;  // "record", "cut", "compile", "execute", "wait", "download", "upload"
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+  int64_t program = -1;  // id of the program; -1 where there is none
+  int64_t bytes = 0;
+  std::string cause;  // of a cut
+};
+// Starts anew; at most the newest 65,536 events are kept.
+void start_recording();
+void stop_recording();
+bool is_recording();
+std::vector<Event> recorded_events();
 
 // A series of measurements. Units: nanoseconds where `is_time`, bytes otherwise.
 struct Timing {

@@ -1,14 +1,16 @@
 // xla::optimization_barrier: the identity that XLA may not move code across.
+#include "torch/barrier.h"
+
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <unordered_map>
 
+#include "lazy/source_location.h"
 #include "ops/registry.h"
 #include "torch/access.h"
 #include "torch/api.h"
-#include "torch/barrier.h"
 #include "torch/errors.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
@@ -56,6 +58,7 @@ std::vector<lazy::Value> read_all(at::TensorList tensors) {
 std::vector<at::Tensor> barrier(at::TensorList tensors) {
   if (tensors.empty()) return {};
   check_tensors(tensors);
+  const lazy::LocationScope line;
   return with_c10_errors([&] {
     const lazy::Lock lock(lazy::mutex());
     const auto values = record_barrier(read_all(tensors));
@@ -70,10 +73,12 @@ std::vector<at::Tensor> barrier(at::TensorList tensors) {
   });
 }
 
-// Works on whole storages: tensors that share one pass through the barrier together, and every alias sees the same value.
+// Works on whole storages: tensors that share one pass through the barrier together, and every alias sees the same
+// value.
 void barrier_in_place(at::TensorList tensors) {
   if (tensors.empty()) return;
   check_tensors(tensors);
+  const lazy::LocationScope line;
   with_c10_errors([&] {
     const lazy::Lock lock(lazy::mutex());
     std::vector<lazy::Buffer*> buffers;

@@ -9,6 +9,8 @@
 
 #include "exec/cut.h"
 #include "exec/runtime.h"
+#include "exec/timeline.h"
+#include "lazy/source_location.h"
 #include "torch/access.h"
 #include "torch/errors.h"
 #include "torch/recomputation.h"
@@ -31,7 +33,10 @@ Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
 
 void copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
   const lazy::Lock lock(lazy::mutex());
-  follow_recomputation(lazy::Graph::get(source.device().index()));
+  lazy::Graph& graph = lazy::Graph::get(source.device().index());
+  follow_recomputation(graph);
+  if (Timeline::is_on()) [[unlikely]]
+    note_recording(graph);
   write(destination, convert(read(source), to_dims(destination.sizes()), to_dtype(destination.scalar_type())));
 }
 
@@ -53,6 +58,7 @@ void copy_across_devices(const at::Tensor& source, const at::Tensor& destination
 }
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  const lazy::LocationScope line;
   return with_c10_errors([&] {
     check_broadcast(self, dst);
     if (!is_xla(dst)) {
@@ -79,7 +85,7 @@ std::vector<at::Tensor> to_cpu(at::TensorList tensors) {
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
-  return with_c10_errors([&] { return download({self})[0].item(); });
+  return with_c10_errors([&] { return download({self}, ".item()")[0].item(); });
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "exec/cut.h"
+#include "exec/timeline.h"
 #include "torch/access.h"
 #include "torch/device.h"
 #include "torch/errors.h"
@@ -323,19 +325,22 @@ void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, to
   const auto arguments = torch::jit::last(*stack, num_arguments);
   torch::jit::Stack returned;
   const CallPlan* plan = nullptr;
+  const lazy::LocationScope line;
   with_c10_errors([&] {
     int device = 0;
     plan = &plan_for(op, arguments, device);
     if (plan->fallback_reason) return;
     const lazy::Lock lock(lazy::mutex());
-    follow_recomputation(lazy::Graph::get(device));
+    lazy::Graph& graph = lazy::Graph::get(device);
+    follow_recomputation(graph);
+    if (Timeline::is_on()) [[unlikely]] note_recording(graph);
     InputReader inputs;
     for (size_t i = 0; i < num_arguments; ++i) {
       if (info_.arguments[i].is_out) break;
       inputs.add(info_.arguments[i], arguments[i]);
     }
     if (info_.entry->random) add_random_slots(info_, *plan, arguments, device, inputs);
-    lazy::Node* node = lazy::Graph::get(device).record(plan->signature, {inputs.operands.data(), inputs.operands.size()},
+    lazy::Node* node = graph.record(plan->signature, {inputs.operands.data(), inputs.operands.size()},
                                                        {inputs.slots.data(), inputs.slots.size()});
     // Held until the results are: a node without users would be freed.
     const lazy::Value keep(node, 0);

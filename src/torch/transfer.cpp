@@ -5,7 +5,9 @@
 #include "exec/cut.h"
 #include "exec/device_value.h"
 #include "exec/runtime.h"
+#include "lazy/source_location.h"
 #include "torch/access.h"
+#include "torch/recorder.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
 
@@ -24,6 +26,11 @@ std::unique_ptr<lazy::Buffer> hold_elements(const at::Tensor& tensor) {
   return holder;
 }
 
+std::string cut_cause(std::string_view reader, bool is_printing) {
+  if (const auto fallback = running_fallback(); !fallback.empty()) return "fallback " + std::string(fallback);
+  return is_printing ? "print" : std::string(reader);
+}
+
 struct Holders {
   std::vector<std::unique_ptr<lazy::Buffer>> buffers;
   ~Holders() {
@@ -36,12 +43,17 @@ struct Holders {
 
 lazy::Value upload(const at::Tensor& host, int device) {
   auto data = Runtime::get().upload(host.const_data_ptr(), type_of(host), device);
+  const lazy::LocationScope line;
   const lazy::Lock lock(lazy::mutex());
-  return lazy::Graph::get(device).leaf(std::move(data));
+  lazy::Value leaf = lazy::Graph::get(device).leaf(std::move(data));
+  leaf.node()->location = lazy::LocationScope::current();
+  return leaf;
 }
 
-std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors) {
+std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors, std::string_view reader) {
   std::vector<Ref<lazy::DeviceData>> data(tensors.size());
+  const lazy::CallSite site = lazy::find_call_site();
+  const lazy::LocationScope line;
   {
     Holders holders;
     const lazy::Lock lock(lazy::mutex());
@@ -50,7 +62,9 @@ std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors) {
       if (tensors[i].defined() && is_xla(tensors[i])) holders.buffers[i] = hold_elements(tensors[i]);
     }
     for (const auto& holder : holders.buffers) {
-      if (holder && !holder->value().is_data()) cut(holder->graph(), "read");
+      if (holder && !holder->value().is_data()) {
+        cut(holder->graph(), cut_cause(reader, site.is_printing), site.location);
+      }
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (holders.buffers[i]) data[i] = holders.buffers[i]->value().node()->data();

@@ -15,6 +15,7 @@ lazy::Value upload(const at::Tensor& host, int device);
 
 // Contiguous CPU copies of these xla tensors (undefined and CPU tensors are passed through). Cuts the graph when one of
 // them is pending, and blocks.
-std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors);
+// `reader` says for the record what reads them.
+std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors, std::string_view reader = "a read");
 
 }  // namespace torch_pjrt
