@@ -1,8 +1,9 @@
-// xla::optimization_barrier: the identity that XLA may not move code across.
+// xla::optimization_barrier: the identity that XLA may not move code across. See barrier_autograd.cpp for its
+// derivatives.
 #include "torch/barrier.h"
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <unordered_map>
@@ -10,7 +11,6 @@
 #include "lazy/source_location.h"
 #include "ops/registry.h"
 #include "torch/access.h"
-#include "torch/api.h"
 #include "torch/errors.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
@@ -95,70 +95,29 @@ void barrier_in_place(at::TensorList tensors) {
   });
 }
 
-std::vector<at::Tensor> call_barrier(at::TensorList tensors) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("xla::optimization_barrier", "")
-                             .typed<std::vector<at::Tensor>(at::TensorList)>();
-  return op.call(tensors);
+// For torch.compile and other users of meta tensors.
+std::vector<at::Tensor> barrier_meta(at::TensorList tensors) {
+  std::vector<at::Tensor> results;
+  for (const at::Tensor& tensor : tensors) results.push_back(at::empty_symint(tensor.sym_sizes(), tensor.options()));
+  return results;
 }
 
-// The gradients pass through a barrier of their own; being the same operator, it differentiates again.
-class Barrier : public torch::autograd::Function<Barrier> {
- public:
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
-                                                at::TensorList tensors) {
-    context->set_materialize_grads(false);
-    const at::AutoDispatchBelowADInplaceOrView guard;
-    auto results = call_barrier(tensors);
-    torch::autograd::variable_list constants;
-    for (const at::Tensor& result : results) {
-      if (!c10::isFloatingType(result.scalar_type()) && !c10::isComplexType(result.scalar_type())) {
-        constants.push_back(result);
-      }
-    }
-    context->mark_non_differentiable(constants);
-    return results;
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
-                                                 torch::autograd::variable_list gradients) {
-    torch::autograd::variable_list present;
-    for (const at::Tensor& gradient : gradients) {
-      if (gradient.defined()) present.push_back(gradient);
-    }
-    const auto barred = call_barrier(present);
-    size_t next = 0;
-    for (at::Tensor& gradient : gradients) {
-      if (gradient.defined()) gradient = barred[next++];
-    }
-    return gradients;
-  }
-};
-
-std::vector<at::Tensor> differentiable_barrier(at::TensorList tensors) {
-  // A TensorList, not a std::vector: only in that Function::apply looks for variables.
-  return Barrier::apply(tensors);
-}
-
-// No value changes, so autograd has nothing to know: no node, no version bump, and leaves are welcome.
-void undifferentiated_barrier(at::TensorList tensors) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  api::optimization_barrier_(tensors.vec());
-}
+void barrier_in_place_meta(at::TensorList) {}
 
 TORCH_LIBRARY(xla, m) {
   m.def("optimization_barrier(Tensor[] tensors) -> Tensor[]");
-  m.def("optimization_barrier_(Tensor[] tensors) -> ()");
+  m.def("optimization_barrier_(Tensor(a!)[] tensors) -> ()");
 }
 
-TORCH_LIBRARY_IMPL(xla, XLA, m) {
+// For every backend, so that a tensor on another device, and no tensor at all, get an answer too.
+TORCH_LIBRARY_IMPL(xla, CompositeExplicitAutograd, m) {
   m.impl("optimization_barrier", barrier);
   m.impl("optimization_barrier_", barrier_in_place);
 }
 
-TORCH_LIBRARY_IMPL(xla, Autograd, m) {
-  m.impl("optimization_barrier", differentiable_barrier);
-  m.impl("optimization_barrier_", undifferentiated_barrier);
+TORCH_LIBRARY_IMPL(xla, Meta, m) {
+  m.impl("optimization_barrier", barrier_meta);
+  m.impl("optimization_barrier_", barrier_in_place_meta);
 }
 
 }  // namespace
@@ -180,14 +139,4 @@ std::vector<lazy::Value> record_barrier(std::vector<lazy::Value> values) {
   return results;
 }
 
-namespace api {
-
-std::vector<at::Tensor> optimization_barrier(const std::vector<at::Tensor>& tensors) {
-  if (tensors.empty()) return {};
-  return call_barrier(tensors);
-}
-
-void optimization_barrier_(const std::vector<at::Tensor>& tensors) { barrier_in_place(tensors); }
-
-}  // namespace api
 }  // namespace torch_pjrt

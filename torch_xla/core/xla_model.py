@@ -350,12 +350,19 @@ def optimization_barrier(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     One barrier over all of them: each result exists only when every input does. The backward is a barrier over the
     gradients.
     """
-    return _XLAC.optimization_barrier(list(tensors))
+    return _XLAC.optimization_barrier(_check_barrier_items(tensors))
 
 
 def optimization_barrier_(tensors: Sequence[torch.Tensor]) -> None:
     """The same in place: the tensors' storages get their values behind one barrier. Autograd does not see it."""
-    _XLAC.optimization_barrier_(list(tensors))
+    _XLAC.optimization_barrier_(_check_barrier_items(tensors))
+
+
+def _check_barrier_items(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    for i, item in enumerate(tensors):
+        if not isinstance(item, torch.Tensor):
+            raise TypeError(f"optimization_barrier: item {i} must be a tensor, but is a {type(item).__name__}")
+    return list(tensors)
 
 
 def get_stablehlo(tensors: Sequence[torch.Tensor]) -> str:
