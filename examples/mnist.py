@@ -237,9 +237,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="xla")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", type=Path, metavar="PNG", help="write the curves of loss and accuracy here")
-    parser.add_argument(
-        "--export", type=Path, metavar="DIR", help="only write the digits to DIR as IDX files"
-    )
+    parser.add_argument("--export", type=Path, metavar="DIR", help="only write the digits to DIR as IDX files")
     return parser.parse_args()
 
 

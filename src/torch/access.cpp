@@ -1,5 +1,6 @@
 #include "torch/access.h"
 
+#include <ATen/EmptyTensor.h>
 #include <c10/core/TensorImpl.h>
 
 #include <algorithm>
@@ -115,8 +116,18 @@ bool matches(const at::Tensor& tensor, const lazy::Buffer& buffer, DType dtype) 
   return std::equal(strides.begin(), strides.end(), buffer.layout()->strides.begin(), buffer.layout()->strides.end());
 }
 
+// A storage may have been made smaller, or freed, under a tensor. The words are those of set_.
+void check_in_storage(const at::Tensor& tensor, const lazy::Buffer& buffer) {
+  const size_t needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
+                                                         static_cast<size_t>(tensor.storage_offset()));
+  TORCH_CHECK(needed <= buffer.size_bytes(), "xla: sizes ", tensor.sizes(), ", strides ", tensor.strides(),
+              ", storage offset ", tensor.storage_offset(), ", and itemsize ", tensor.itemsize(),
+              " requiring a storage size of ", needed, " are out of bounds for storage of size ", buffer.size_bytes());
+}
+
 lazy::Value read_strided(const at::Tensor& tensor, lazy::Buffer& buffer, DType dtype) {
   const TensorType output{dtype, to_dims(tensor.sizes())};
+  check_in_storage(tensor, buffer);
   if (!buffer.value() || output.numel() == 0) {
     return record_internal(buffer.graph(), "xla::zeros", {}, {}, {}, output);
   }
@@ -126,8 +137,8 @@ lazy::Value read_strided(const at::Tensor& tensor, lazy::Buffer& buffer, DType d
   std::vector<int64_t> starts(static_cast<size_t>(plan.num_starts));
   lazy::starts(plan, tensor.storage_offset(), starts.data());
   return record_internal(buffer.graph(), "xla::strided_read", {"self"}, {std::move(base)},
-                         {{"sizes", output.dims}, {"strides", to_dims(tensor.strides())}, {"variant", plan.variant}}, output,
-                         starts);
+                         {{"sizes", output.dims}, {"strides", to_dims(tensor.strides())}, {"variant", plan.variant}},
+                         output, starts);
 }
 
 bool covers_storage(const at::Tensor& tensor, const lazy::Buffer& buffer) {
@@ -139,8 +150,8 @@ bool covers_storage(const at::Tensor& tensor, const lazy::Buffer& buffer) {
 }  // namespace
 
 lazy::Value record_internal(lazy::Graph& graph, std::string_view name, std::vector<std::string_view> tensor_names,
-                            std::vector<lazy::Value> operands, const NamedAttributes& attributes, const TensorType& output,
-                            std::span<const int64_t> starts) {
+                            std::vector<lazy::Value> operands, const NamedAttributes& attributes,
+                            const TensorType& output, std::span<const int64_t> starts) {
   static auto* signatures = new std::unordered_map<Hash128, lazy::Signature>();
   Hash128 hash;
   hash.mix(name);
@@ -150,8 +161,7 @@ lazy::Value record_internal(lazy::Graph& graph, std::string_view name, std::vect
   hash.mix(static_cast<uint64_t>(starts.size()));
   auto it = signatures->find(hash);
   if (it == signatures->end()) {
-    auto signature =
-        make_internal_signature(name, tensor_names, operands, attributes, output, starts.size(), hash);
+    auto signature = make_internal_signature(name, tensor_names, operands, attributes, output, starts.size(), hash);
     it = signatures->emplace(hash, std::move(signature)).first;
   }
   static_assert(sizeof(int64_t) == sizeof(uint64_t));
@@ -188,18 +198,19 @@ void write(const at::Tensor& tensor, lazy::Value value) {
     return;
   }
   if (tensor.numel() == 0) return;
+  check_in_storage(tensor, buffer);
   const DType dtype = value.type().dtype;
   lazy::Value base = physical(buffer, dtype);
   const auto& plan = lazy::plan_for(base.type().dims, tensor.sizes(), tensor.strides(), tensor.storage_offset());
   std::vector<int64_t> starts(static_cast<size_t>(plan.num_starts));
   lazy::starts(plan, tensor.storage_offset(), starts.data());
   const TensorType type = base.type();
-  buffer.set(record_internal(buffer.graph(), "xla::strided_write", {"self", "value"}, {std::move(base), std::move(value)},
-                             {{"sizes", to_dims(tensor.sizes())},
-                              {"strides", to_dims(tensor.strides())},
-                              {"variant", plan.variant}},
-                             type, starts),
-             nullptr);
+  buffer.set(
+      record_internal(
+          buffer.graph(), "xla::strided_write", {"self", "value"}, {std::move(base), std::move(value)},
+          {{"sizes", to_dims(tensor.sizes())}, {"strides", to_dims(tensor.strides())}, {"variant", plan.variant}}, type,
+          starts),
+      nullptr);
 }
 
 void resize_value(lazy::Buffer& buffer, size_t new_size_bytes) {

@@ -17,7 +17,8 @@ namespace {
 
 using Kind = ArgumentRule::Kind;
 
-// --- the signature's arguments -------------------------------------------------------------------------------------------
+// --- the signature's arguments
+// -------------------------------------------------------------------------------------------
 
 lazy::ScalarKind scalar_kind(c10::ScalarType type) {
   if (c10::isComplexType(type)) return lazy::ScalarKind::kComplex;
@@ -138,37 +139,73 @@ lazy::Argument make_argument(lazy::Signature& signature, const ArgumentRule& rul
   return argument;
 }
 
-// --- PyTorch's meta kernel -----------------------------------------------------------------------------------------------
+// --- PyTorch's meta kernel
+// -----------------------------------------------------------------------------------------------
 
-at::Tensor to_meta(const at::Tensor& tensor) {
+// A tensor of the same kind on `device`, zero where it has elements.
+at::Tensor stand_in(const at::Tensor& tensor, c10::DeviceType device) {
   if (!tensor.defined() || !is_xla(tensor)) return tensor;
-  auto meta = at::empty_strided(tensor.sizes(), tensor.strides(),
-                                at::TensorOptions().dtype(tensor.scalar_type()).device(at::kMeta));
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) meta.unsafeGetTensorImpl()->set_wrapped_number(true);
-  meta._set_conj(tensor.is_conj());
-  meta._set_neg(tensor.is_neg());
-  return meta;
+  auto other = at::empty_strided(tensor.sizes(), tensor.strides(),
+                                 at::TensorOptions().dtype(tensor.scalar_type()).device(device));
+  if (device != c10::DeviceType::Meta) other.zero_();
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
+  other._set_conj(tensor.is_conj());
+  other._set_neg(tensor.is_neg());
+  return other;
 }
 
-c10::IValue to_meta(const ArgumentRule& rule, const c10::IValue& value) {
+c10::IValue stand_in(const ArgumentRule& rule, const c10::IValue& value, c10::DeviceType device) {
   if (rule.kind == Kind::kGenerator) return c10::IValue();
-  if (value.isDevice()) return c10::IValue(c10::Device(c10::DeviceType::Meta));
-  if (rule.kind == Kind::kTensor && value.isTensor()) return to_meta(value.toTensor());
+  if (value.isDevice()) return c10::IValue(c10::Device(device));
+  if (rule.kind == Kind::kTensor && value.isTensor()) return stand_in(value.toTensor(), device);
   if (rule.kind != Kind::kTensorList || value.isNone()) return value;
   if (value.isTensorList()) {
     c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(to_meta(tensor));
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(stand_in(tensor, device));
     return list;
   }
   c10::List<std::optional<at::Tensor>> list;
   for (const auto& tensor : value.toOptionalTensorVector()) {
-    list.push_back(tensor ? std::optional(to_meta(*tensor)) : std::nullopt);
+    list.push_back(tensor ? std::optional(stand_in(*tensor, device)) : std::nullopt);
   }
   return list;
 }
 
+torch::jit::Stack stand_ins(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::DeviceType device) {
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(stand_in(info.arguments[i], arguments[i], device));
+  return stack;
+}
+
+size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
+  size_t bytes = 0;
+  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.nbytes() : 0; };
+  for (const c10::IValue& value : arguments) {
+    if (value.isTensor()) add(value.toTensor());
+    if (!value.isList()) continue;
+    for (const c10::IValue& item : value.toListRef()) {
+      if (item.isTensor()) add(item.toTensor());
+    }
+  }
+  return bytes;
+}
+
+// Called when a meta kernel refused the arguments. Many are written in Python, with words of their own: this throws the
+// CPU kernel's error instead, or returns when that has none.
+void throw_cpu_error(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  constexpr size_t kMaxBytes = size_t{1} << 30;  // what an error message may cost
+  if (total_bytes(arguments) > kMaxBytes) return;
+  torch::jit::Stack stack = stand_ins(info, arguments, c10::DeviceType::CPU);
+  try {
+    op.callBoxed(&stack);
+  } catch (const c10::NotImplementedError&) {
+    return;
+  }
+}
+
 // False when PyTorch has no meta kernel for this operator in this process.
-bool run_meta(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+              torch::jit::Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);
   try {
@@ -176,10 +213,14 @@ bool run_meta(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     return true;
   } catch (const c10::NotImplementedError&) {
     return false;
+  } catch (const std::exception&) {
+    throw_cpu_error(op, info, arguments);
+    throw;
   }
 }
 
-// --- outputs ----------------------------------------------------------------------------------------------------------------
+// --- outputs
+// ----------------------------------------------------------------------------------------------------------------
 
 void add_output(CallPlan& plan, const at::Tensor& tensor) {
   CallPlan::Output output;
@@ -248,10 +289,9 @@ void confirm_by_lowering(CallPlan& plan) {
 
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                   c10::ArrayRef<c10::IValue> arguments) {
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(to_meta(info.arguments[i], arguments[i]));
+  torch::jit::Stack stack = stand_ins(info, arguments, c10::DeviceType::Meta);
   const torch::jit::Stack meta_arguments = stack;  // in-place and out= operators change these
-  if (run_meta(op, stack)) {
+  if (run_meta(op, info, arguments, stack)) {
     add_fresh_outputs(plan, info, stack);
     add_mutated_outputs(plan, info, meta_arguments);
   } else {
@@ -261,10 +301,10 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
 
 }  // namespace
 
-CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Hash128 hash,
-                   int device) {
-  // A lowering that is wrong must not be met at the cut: the call runs on the CPU instead, and is counted. Developers ask for
-  // the error.
+CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                   Hash128 hash, int device) {
+  // A lowering that is wrong must not be met at the cut: the call runs on the CPU instead, and is counted. Developers
+  // ask for the error.
   static const bool is_strict = env_flag("TORCH_PJRT_STRICT", false);
   CallPlan plan;
   plan.signature.schema = &info.schema;

@@ -82,9 +82,8 @@ def test_an_in_place_write_to_a_saved_tensor_is_detected():
 
 
 def test_dtypes_that_xla_lacks_are_named():
-    for dtype in (torch.complex32, torch.quint8):
-        with pytest.raises((TypeError, RuntimeError), match=str(dtype).removeprefix("torch.")):
-            torch.empty(2, dtype=dtype, device="xla").cpu()
+    with pytest.raises(TypeError, match="tensors of dtype ComplexHalf are not supported"):
+        torch.empty(2, dtype=torch.complex32, device="xla")
     assert torch.ones(1, device="xla").item() == 1
 
 
@@ -92,15 +91,18 @@ def test_reading_a_freed_storage_is_an_error_and_refilling_it_works():
     x = torch.arange(4.0).to("xla")
     storage = x.untyped_storage()
     storage.resize_(0)
-    with pytest.raises(RuntimeError, match="storage"):
-        (x + 1).cpu()
+    for use in (lambda: x + 1, lambda: x[1:].add_(1), lambda: x.cpu()):
+        with pytest.raises(
+            RuntimeError, match="requiring a storage size of 16 are out of bounds for storage of size 0"
+        ):
+            use()
     storage.resize_(16)
     x.copy_(torch.full((4,), 3.0))
     assert (x + 1).tolist() == [4] * 4
 
 
 def test_no_such_device():
-    with pytest.raises(RuntimeError, match=r"xla:99"):
+    with pytest.raises(IndexError, match="xla:99: invalid device ordinal"):
         torch.ones(1, device="xla:99").cpu()
     assert torch.ones(1, device="xla:0").item() == 1
 

@@ -144,7 +144,8 @@ class ParallelLoader:
 class MpDeviceLoader:
     """A loader whose batches arrive on the device, moved by a thread while the last one is being worked on.
 
-    Each pass calls mark_step between batches, so that a training loop needs no call of its own.
+    Each pass calls mark_step between batches, so that a training loop needs no call of its own. Attributes that
+    this class lacks (`dataset`, `batch_sampler`) are the loader's.
 
     >>> for images, labels in MpDeviceLoader(DataLoader(dataset, 64), torch_xla.device()):
     ...     train_step(images, labels)
@@ -161,3 +162,8 @@ class MpDeviceLoader:
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # not made yet: pickling and copying ask before __init__
+            raise AttributeError(name)
+        return getattr(self._loader, name)
