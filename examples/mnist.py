@@ -22,6 +22,8 @@ import torch.nn.functional as F
 from torch import nn
 from tqdm import tqdm
 
+Pair = tuple[np.ndarray, np.ndarray]  # images [N, H, W] and labels [N]
+
 
 @dataclass
 class Data:
@@ -49,17 +51,24 @@ def read_idx(path: Path) -> np.ndarray:
     return values.reshape(dims)
 
 
-def find_pair(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Images [N, H, W] and labels [N] of "train" or "t10k", when the folder has both files."""
-    found = []
-    for kind in ("images", "labels"):
-        paths = sorted(p for p in folder.rglob(f"{part}*{kind}*idx*") if p.is_file())
-        if not paths:
-            return None
-        found.append(read_idx(paths[0]))
-    if len(found[0]) != len(found[1]):
-        raise SystemExit(f"{folder}: {len(found[0])} images but {len(found[1])} labels")
-    return found[0], found[1]
+def find_pair(folder: Path, part: str) -> Pair | None:
+    """The pair "train" or "t10k", when the folder has both of its files."""
+    paths = [sorted(folder.glob(f"{part}*{kind}*idx*")) for kind in ("images", "labels")]
+    if not all(paths):
+        return None
+    images, labels = (read_idx(found[0]) for found in paths)
+    if len(images) != len(labels):
+        raise SystemExit(f"{folder}: {len(images)} images but {len(labels)} labels in {part}")
+    return images, labels
+
+
+def find_pairs(folder: Path) -> list[Pair]:
+    """What the folder has of "train" and "t10k", else what the first folder inside it has that has any."""
+    for candidate in [folder, *sorted(p for p in folder.rglob("*") if p.is_dir())]:
+        pairs = [pair for pair in (find_pair(candidate, "train"), find_pair(candidate, "t10k")) if pair]
+        if pairs:
+            return pairs
+    raise SystemExit(f"{folder}: no train-images-idx3-ubyte or t10k-images-idx3-ubyte, gzipped or not")
 
 
 def export(folder: Path) -> None:
@@ -78,15 +87,12 @@ def load(folder: Path | None, hold_out: int | None) -> Data:
         from sklearn.datasets import load_digits
 
         digits = load_digits()
-        train, test = None, (digits.images.astype(np.float32), digits.target)
+        train, test = split((digits.images.astype(np.float32), digits.target), hold_out)
         name = "handwritten digits that scikit-learn ships (8 x 8 pixels; not MNIST)"
     else:
-        train, test = find_pair(folder, "train"), find_pair(folder, "t10k")
-        if train is None and test is None:
-            raise SystemExit(f"{folder}: no train-images-idx3-ubyte or t10k-images-idx3-ubyte, gzipped or not")
+        pairs = find_pairs(folder)
+        train, test = pairs if len(pairs) == 2 else split(pairs[0], hold_out)
         name = f"IDX files in {folder}"
-    if train is None or test is None:
-        train, test = split(*(train or test), hold_out)
     mean, std = train[0].mean(dtype=np.float64), train[0].std(dtype=np.float64)
     tensors = []
     for images, labels in (train, test):
@@ -95,8 +101,9 @@ def load(folder: Path | None, hold_out: int | None) -> Data:
     return Data(name, *tensors)
 
 
-def split(images: np.ndarray, labels: np.ndarray, hold_out: int | None) -> tuple[tuple, tuple]:
+def split(pair: Pair, hold_out: int | None) -> tuple[Pair, Pair]:
     """Keeps `hold_out` images (a fifth when None, at most 1,500), drawn by a fixed seed, for the test."""
+    images, labels = pair
     hold_out = hold_out or min(1500, len(images) // 5)
     order = np.random.default_rng(0).permutation(len(images))
     train, test = order[hold_out:], order[:hold_out]
@@ -219,10 +226,10 @@ def print_statistics() -> None:
     import torch_xla.debug.metrics as metrics
 
     programs = torch_xla.debug.executables()
-    fallbacks = {name: metrics.counter_value(name) for name in metrics.counter_names() if name.startswith("aten::")}
     seconds = sum(program["compile_seconds"] for program in programs)
     print(f"compiles: {len(programs)} ({seconds:.1f} s), runs: {sum(program['runs'] for program in programs)}")
-    print(f"fallbacks: {sum(fallbacks.values())}", ", ".join(f"{name} {count}" for name, count in fallbacks.items()))
+    fallbacks = [f"{name} {metrics.counter_value(name)}" for name in metrics.executed_fallback_ops()]
+    print("fallbacks:", ", ".join(fallbacks) or "none")
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -133,7 +133,8 @@ def compile(
         raise ValueError(f"num_different_graphs_allowed: expected at least 1, got {num_different_graphs_allowed}")
     if f is None:
         return _Region(name or "the region", full_graph, num_different_graphs_allowed).enter()
-    region = _Region(name or getattr(f, "__name__", type(f).__name__), full_graph, num_different_graphs_allowed)
+    title = name or str(getattr(f, "__name__", type(f).__name__))
+    region = _Region(title, full_graph, num_different_graphs_allowed)
 
     @functools.wraps(f.forward if isinstance(f, torch.nn.Module) else f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

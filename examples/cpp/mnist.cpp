@@ -73,7 +73,7 @@ torch::Tensor read_idx(const fs::path& path) {
 
 std::optional<fs::path> find_file(const fs::path& folder, const std::string& part, const std::string& kind) {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (entry.is_regular_file() && name.starts_with(part) && name.find(kind) != std::string::npos &&
         name.find("idx") != std::string::npos)

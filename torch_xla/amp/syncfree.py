@@ -18,7 +18,8 @@ class _SyncFree(torch.optim.Optimizer):
     def step(self, closure: Callable[[], Any] | None = None, found_inf: torch.Tensor | None = None) -> Any:
         """A step that changes nothing where `found_inf`, a scalar tensor, is not 0."""
         # PyTorch's own step refuses the scaler's attributes, and the scaler deletes them afterwards.
-        from_scaler = {name: self.__dict__.pop(name) for name in ("grad_scale", "found_inf") if name in self.__dict__}
+        names = ("grad_scale", "found_inf")
+        from_scaler: dict[str, Any] = {name: self.__dict__.pop(name) for name in names if name in self.__dict__}
         try:
             if from_scaler.get("grad_scale") is not None:
                 self._unscale(from_scaler["grad_scale"])
