@@ -1,32 +1,39 @@
-"""Lets PyTorch's optimizers use their foreach and fused forms on `xla`: one recorded operation over all parameters.
+"""Lets PyTorch's optimizers use their foreach, fused and capturable forms on `xla`.
 
-PyTorch keeps the devices that have these kernels in two lists, to which a backend outside its tree cannot add itself.
+Foreach and fused forms are one recorded operation over all parameters. PyTorch keeps the devices that have these
+kernels in lists, to which a backend outside its tree cannot add itself.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
+import sys
 from collections.abc import Callable
+from typing import Any
 
-from torch.utils import _foreach_utils
-
-# They hold the functions by name.
-_MODULES = ("torch.utils._foreach_utils", "torch.optim.optimizer", "torch.optim.swa_utils")
+# What gives the lists; modules of torch.optim hold these functions by name.
+_LISTS = (
+    "_get_foreach_kernels_supported_devices",
+    "_get_fused_kernels_supported_devices",
+    "_get_capturable_supported_devices",
+)
+_HOLDERS = ("torch.optim.", "torch.utils._foreach_utils")
 
 
 def install() -> None:
     """Called once."""
-    for name in ("_get_foreach_kernels_supported_devices", "_get_fused_kernels_supported_devices"):
-        listed = _with_xla(getattr(_foreach_utils, name))
-        for module in map(importlib.import_module, _MODULES):
-            if hasattr(module, name):
-                setattr(module, name, listed)
+    replaced: dict[Callable[..., Any], Callable[..., Any]] = {}
+    for module in [module for name, module in sys.modules.items() if name.startswith(_HOLDERS)]:
+        for name in _LISTS:
+            devices = vars(module).get(name)
+            if devices is not None:
+                setattr(module, name, replaced.setdefault(devices, _with_xla(devices)))
 
 
-def _with_xla(devices: Callable[[], list[str]]) -> Callable[[], list[str]]:
+def _with_xla(devices: Callable[..., list[str]]) -> Callable[..., list[str]]:
     @functools.wraps(devices)
-    def listed() -> list[str]:
-        return [*devices(), "xla"]
+    def listed(*args: Any, **kwargs: Any) -> list[str]:
+        found = devices(*args, **kwargs)
+        return found if "xla" in found else [*found, "xla"]
 
     return listed
