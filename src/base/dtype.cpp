@@ -63,8 +63,6 @@ DType real_dtype(DType dtype) {
   return dtype;
 }
 
-DType complex_dtype(DType dtype) {
-  return dtype == DType::kF64 || dtype == DType::kC128 ? DType::kC128 : DType::kC64;
-}
+DType complex_dtype(DType dtype) { return dtype == DType::kF64 || dtype == DType::kC128 ? DType::kC128 : DType::kC64; }
 
 }  // namespace torch_pjrt

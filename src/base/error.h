@@ -8,7 +8,8 @@
 
 namespace torch_pjrt {
 
-// Codes follow absl::StatusCode, which is what PJRT reports. The Python class each becomes is decided in src/torch/errors.cpp.
+// Codes follow absl::StatusCode, which is what PJRT reports. The Python class each becomes is decided in
+// src/torch/errors.cpp.
 enum class ErrorCode {
   kInvalidArgument,     // RuntimeError, in eager PyTorch's words where it has them
   kIndexError,          // IndexError
@@ -49,15 +50,15 @@ template <typename... Args>
 }  // namespace torch_pjrt
 
 // Internal invariant; failing is a bug of this project. Message parts are concatenated.
-#define TP_CHECK(condition, ...)                                                                                      \
-  do {                                                                                                                \
-    if (!(condition)) [[unlikely]]                                                                                    \
-      ::torch_pjrt::throw_internal(__FILE__, __LINE__, #condition, ::torch_pjrt::concat(__VA_ARGS__));                \
+#define TP_CHECK(condition, ...)                                                                       \
+  do {                                                                                                 \
+    if (!(condition)) [[unlikely]]                                                                     \
+      ::torch_pjrt::throw_internal(__FILE__, __LINE__, #condition, ::torch_pjrt::concat(__VA_ARGS__)); \
   } while (false)
 
 // The caller's fault: `code` is an ErrorCode enumerator without its scope.
-#define TP_USER_CHECK(condition, code, ...)                                                                           \
-  do {                                                                                                                \
-    if (!(condition)) [[unlikely]]                                                                                    \
-      ::torch_pjrt::throw_error(::torch_pjrt::ErrorCode::code, __VA_ARGS__);                                          \
+#define TP_USER_CHECK(condition, code, ...)                                  \
+  do {                                                                       \
+    if (!(condition)) [[unlikely]]                                           \
+      ::torch_pjrt::throw_error(::torch_pjrt::ErrorCode::code, __VA_ARGS__); \
   } while (false)

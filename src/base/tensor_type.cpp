@@ -6,9 +6,7 @@
 
 namespace torch_pjrt {
 
-int64_t product(const Dims& dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
-}
+int64_t product(const Dims& dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()); }
 
 Dims row_major_strides(const Dims& dims) {
   Dims strides(dims.size());

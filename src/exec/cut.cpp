@@ -194,6 +194,11 @@ void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   replace_values(graph, *snapshot, compiled, std::move(outputs));
 }
 
+void cut_when_long(lazy::Graph& graph) {
+  static const auto limit = static_cast<size_t>(env_int("XLA_MAX_PENDING_NODES", 8192));
+  if (graph.num_pending() >= limit) cut(graph, "pending operators");
+}
+
 void set_compile_options(std::map<std::string, std::string> options) {
   const lazy::Lock lock(lazy::mutex());
   compile_options() = std::move(options);

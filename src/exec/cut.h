@@ -18,6 +18,10 @@ void cut(lazy::Graph& graph, std::string_view cause, lazy::LocationId location =
 // To be called before a node is recorded while Timeline::is_on(). Caller holds the lock.
 void note_recording(const lazy::Graph& graph);
 
+// Cuts a graph of XLA_MAX_PENDING_NODES (default 8192) operators: a loop that never syncs stays bounded, and XLA's
+// compile time grows faster than the number of operators. Caller holds the lock.
+void cut_when_long(lazy::Graph& graph);
+
 // XLA flags for programs compiled from now on; they are part of a program's identity.
 void set_compile_options(std::map<std::string, std::string> options);
 

@@ -23,8 +23,8 @@ struct LoweredModule {
 
 LoweredModule lower(const Snapshot& snapshot);
 
-// Runs one lowering on typed parameters and returns the result types: finds arguments that a lowering declines, and shapes where
-// PyTorch has no meta kernel.
+// Runs one lowering on typed parameters and returns the result types: finds arguments that a lowering declines, and
+// shapes where PyTorch has no meta kernel.
 struct TrialOutput {
   bool is_defined = true;
   TensorType type;

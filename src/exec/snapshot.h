@@ -34,7 +34,8 @@ struct Snapshot {
   Hash128 hash;
 };
 
-// Fills `snapshot` (its vectors keep their capacity). Caller holds the lock; Node::position stays set until the next snapshot.
+// Fills `snapshot` (its vectors keep their capacity). Caller holds the lock; Node::position stays set until the next
+// snapshot.
 void take_snapshot(lazy::Graph& graph, Snapshot& snapshot);
 
 // Appends a node's scalars.

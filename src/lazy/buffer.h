@@ -40,8 +40,8 @@ class Buffer {
   // Changes the size; the owner rewrites the value to match.
   void set_size_bytes(size_t size_bytes) { size_bytes_ = size_bytes; }
 
-  // The leaf that this buffer held before its pending value: the natural buffer to donate to it. Valid only while some node
-  // of the pending graph uses it, so compare, do not dereference.
+  // The leaf that this buffer held before its pending value: the natural buffer to donate to it. Valid only while some
+  // node of the pending graph uses it, so compare, do not dereference.
   const Node* previous_leaf() const { return previous_leaf_; }
   Buffer* next_pending() const { return next_; }
 

@@ -51,7 +51,8 @@ Node* Graph::record(const Signature& signature, std::span<Value> operands, std::
   node->signature_ = &signature;
   node->graph_ = this;
   node->region = remat_region_.id();
-  if (nodes_have_locations()) [[unlikely]] node->location = LocationScope::current();
+  if (nodes_have_locations()) [[unlikely]]
+    node->location = LocationScope::current();
   node->num_operands_ = static_cast<uint32_t>(operands.size());
   node->num_slots_ = static_cast<uint32_t>(slots.size());
   if (!operands.empty()) {

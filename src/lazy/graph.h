@@ -1,6 +1,6 @@
-// The pending graph of one device: all nodes that are recorded and not yet run, in recording order, and the buffers whose
-// value is one of them. Because a node lives only as long as a buffer or another node needs it, the list holds exactly what
-// the next cut has to compute, already in topological order.
+// The pending graph of one device: all nodes that are recorded and not yet run, in recording order, and the buffers
+// whose value is one of them. Because a node lives only as long as a buffer or another node needs it, the list holds
+// exactly what the next cut has to compute, already in topological order.
 #pragma once
 
 #include <cstdint>

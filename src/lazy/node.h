@@ -63,9 +63,7 @@ class Node {
 
   bool is_data() const { return static_cast<bool>(data_); }
   const Ref<DeviceData>& data() const { return data_; }
-  const TensorType& type(uint32_t index) const {
-    return data_ ? data_->type() : signature_->outputs[index].type;
-  }
+  const TensorType& type(uint32_t index) const { return data_ ? data_->type() : signature_->outputs[index].type; }
   // Storages that hold this leaf; at 0 its buffer may be donated to the program that uses it last.
   uint32_t num_holders() const { return num_holders_; }
 

@@ -1,9 +1,9 @@
 // Rematerialisation: a part of the graph that computes again, during a backward, what the forward computed before.
 //
-// XLA would merge the second computation with the first and keep its results alive in between, which is what checkpointing
-// wants to avoid. So every value that enters a region goes through an optimization barrier together with the newest value
-// recorded before it (a gradient): the recomputation is then no common subexpression, and cannot start before that gradient
-// exists.
+// XLA would merge the second computation with the first and keep its results alive in between, which is what
+// checkpointing wants to avoid. So every value that enters a region goes through an optimization barrier together with
+// the newest value recorded before it (a gradient): the recomputation is then no common subexpression, and cannot start
+// before that gradient exists.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // What one recorded operator call looks like, without its run-time inputs: shared by every node of the same kind.
 //
-// A signature holds the operator, how its arguments are laid out, the static attributes, the operand types and the output
-// types. It is made once (with PyTorch's meta kernel and a trial lowering) and memoised; a node then carries only a pointer
-// to it, its operands and its scalar slots.
+// A signature holds the operator, how its arguments are laid out, the static attributes, the operand types and the
+// output types. It is made once (with PyTorch's meta kernel and a trial lowering) and memoised; a node then carries
+// only a pointer to it, its operands and its scalar slots.
 #pragma once
 
 #include <complex>
@@ -58,7 +58,7 @@ struct Argument {
 
 struct OutputSpec {
   TensorType type;
-  Dims strides;  // in elements; dense and non-overlapping
+  Dims strides;            // in elements; dense and non-overlapping
   bool is_defined = true;  // false for a result that this call does not produce (a gradient not asked for)
 };
 

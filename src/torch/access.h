@@ -17,7 +17,8 @@ namespace torch_pjrt {
 // The tensor's elements: a value of the tensor's dtype and sizes, conj and neg bits applied.
 lazy::Value read(const at::Tensor& tensor);
 
-// Replaces the tensor's elements by `value`, which has its dtype and sizes. Every tensor that shares the storage sees it.
+// Replaces the tensor's elements by `value`, which has its dtype and sizes. Every tensor that shares the storage sees
+// it.
 void write(const at::Tensor& tensor, lazy::Value value);
 
 // Makes `buffer`'s value fit a new size; new bytes are zero.
@@ -26,11 +27,11 @@ void resize_value(lazy::Buffer& buffer, size_t size_bytes);
 // `value` broadcast to `dims` and converted to `dtype`; itself where nothing changes.
 lazy::Value convert(lazy::Value value, const Dims& dims, DType dtype);
 
-// Records an operator of our own ("xla::transpose"): `attributes` are (name, value) after the tensor arguments, which are
-// named `tensor_names`.
+// Records an operator of our own ("xla::transpose"): `attributes` are (name, value) after the tensor arguments, which
+// are named `tensor_names`.
 using NamedAttributes = std::vector<std::pair<std::string_view, lazy::Attribute>>;
 lazy::Value record_internal(lazy::Graph& graph, std::string_view name, std::vector<std::string_view> tensor_names,
-                            std::vector<lazy::Value> operands, const NamedAttributes& attributes, const TensorType& output,
-                            std::span<const int64_t> starts = {});
+                            std::vector<lazy::Value> operands, const NamedAttributes& attributes,
+                            const TensorType& output, std::span<const int64_t> starts = {});
 
 }  // namespace torch_pjrt

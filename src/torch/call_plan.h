@@ -1,5 +1,5 @@
-// The memoised answer to "what does this operator do with inputs of this kind": output types, how they are returned, and
-// whether it can be recorded at all.
+// The memoised answer to "what does this operator do with inputs of this kind": output types, how they are returned,
+// and whether it can be recorded at all.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -28,9 +28,9 @@ struct CallPlan {
   std::optional<std::string> fallback_reason;
 };
 
-// Makes the plan for a call: PyTorch's meta kernel gives types and errors, a trial of the lowering confirms them. Runs other
-// operators, perhaps Python ones: call it without the lock. `arguments` are the call's, not consumed.
-CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Hash128 hash,
-                   int device);
+// Makes the plan for a call: PyTorch's meta kernel gives types and errors, a trial of the lowering confirms them. Runs
+// other operators, perhaps Python ones: call it without the lock. `arguments` are the call's, not consumed.
+CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                   Hash128 hash, int device);
 
 }  // namespace torch_pjrt

@@ -18,7 +18,8 @@ struct RandomCounter {
   uint64_t offset = 0;
 };
 
-// Reserves `count` counters of `generator` (the device's default one when undefined): the returned offset is where they begin.
+// Reserves `count` counters of `generator` (the device's default one when undefined): the returned offset is where they
+// begin.
 RandomCounter advance(const std::optional<at::Generator>& generator, int device, uint64_t count);
 const at::Generator& default_generator(int device);
 // Seeds the default generators of all devices.

@@ -1,5 +1,5 @@
-// Tensors without contents, and the operators that change which storage, size or strides a tensor has. They are PyTorch's own
-// metadata kernels wherever those exist.
+// Tensors without contents, and the operators that change which storage, size or strides a tensor has. They are
+// PyTorch's own metadata kernels wherever those exist.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -59,8 +59,8 @@ void resize_in_place(const at::Tensor& self, at::IntArrayRef size, at::IntArrayR
   c10::TensorImpl& impl = *self.unsafeGetTensorImpl();
   impl.set_sizes_and_strides(size, stride);
   if (impl.numel() == 0) return;
-  const size_t needed = at::detail::computeStorageNbytes(size, stride, self.itemsize(),
-                                                         static_cast<size_t>(self.storage_offset()));
+  const size_t needed =
+      at::detail::computeStorageNbytes(size, stride, self.itemsize(), static_cast<size_t>(self.storage_offset()));
   c10::StorageImpl& storage = *impl.unsafe_storage().unsafeGetStorageImpl();
   if (storage.nbytes() >= needed) return;
   TORCH_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
@@ -84,8 +84,9 @@ at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t sto
   at::native::checkSetStorage(self, source, storage_offset, size, stride);
   c10::TensorImpl& impl = *self.unsafeGetTensorImpl();
   impl.set_storage_offset(storage_offset);
-  resize_in_place(self, size, stride.data() == nullptr ? row_major_strides({size.begin(), size.end()})
-                                                       : Dims(stride.begin(), stride.end()));
+  resize_in_place(
+      self, size,
+      stride.data() == nullptr ? row_major_strides({size.begin(), size.end()}) : Dims(stride.begin(), stride.end()));
   return self;
 }
 

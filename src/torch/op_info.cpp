@@ -73,7 +73,8 @@ bool ArgumentRule::is_constant(const c10::IValue& value) const {
 std::string base_name(const std::string& name) {
   const auto colons = name.find("::");
   const std::string bare = name.substr(colons + 2);
-  const bool is_dunder = bare.size() > 4 && bare.compare(0, 2, "__") == 0 && bare.compare(bare.size() - 2, 2, "__") == 0;
+  const bool is_dunder =
+      bare.size() > 4 && bare.compare(0, 2, "__") == 0 && bare.compare(bare.size() - 2, 2, "__") == 0;
   if (is_dunder) {
     // "__iand__" is the in-place form of "__and__".
     return bare[2] == 'i' && bare.size() > 7 ? name.substr(0, colons + 4) + bare.substr(3) : name;
@@ -109,7 +110,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) {
       const auto element = strip_optional(result.type()->castRaw<c10::ListType>()->getElementType());
       is_recordable = is_recordable && element->kind() == c10::TypeKind::TensorType;
     } else {
-      is_recordable = is_recordable && strip_optional(result.type())->kind() == c10::TypeKind::TensorType && alias == nullptr;
+      is_recordable =
+          is_recordable && strip_optional(result.type())->kind() == c10::TypeKind::TensorType && alias == nullptr;
     }
     returns.push_back(rule);
   }

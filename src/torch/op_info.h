@@ -25,12 +25,12 @@ struct ArgumentRule {
     kStatic,   // everything else
   };
   Kind kind = Kind::kStatic;
-  bool is_static = true;     // for numbers: a constant of the program
+  bool is_static = true;  // for numbers: a constant of the program
   // A number that is a constant while it has this value (OpEntry::constant_defaults).
   std::optional<double> constant_default;
-  bool is_mutated = false;   // written by the operator
-  bool is_out = false;       // an out= argument: written, never read
-  bool is_unread = false;    // only the type matters
+  bool is_mutated = false;  // written by the operator
+  bool is_out = false;      // an out= argument: written, never read
+  bool is_unread = false;   // only the type matters
 
   // Whether a number argument is a constant of the program in a call with this value.
   bool is_constant(const c10::IValue& value) const;
@@ -43,7 +43,7 @@ struct ReturnRule {
 };
 
 struct OpInfo {
-  std::string name;              // "aten::add"
+  std::string name;                // "aten::add"
   const OpEntry* entry = nullptr;  // nullptr: no lowering, always falls back
   lazy::Schema schema;
   std::vector<ArgumentRule> arguments;

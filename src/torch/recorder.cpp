@@ -18,7 +18,8 @@ namespace {
 
 using Kind = ArgumentRule::Kind;
 
-// --- the key of a call ----------------------------------------------------------------------------------------------------
+// --- the key of a call
+// ----------------------------------------------------------------------------------------------------
 
 // Absorbs all that PyTorch's meta kernels and our lowerings depend on; finds the xla device and refuses others.
 class KeyBuilder {
@@ -56,8 +57,9 @@ class KeyBuilder {
   void set_device(c10::Device found) {
     const int index = found.has_index() ? found.index() : current_device();
     if (device < 0) device = index;
-    TORCH_CHECK(device == index, "Expected all tensors to be on the same device, but found at least two devices, xla:",
-                device, " and xla:", index, "!");
+    TORCH_CHECK(device == index,
+                "Expected all tensors to be on the same device, but found at least two devices, xla:", device,
+                " and xla:", index, "!");
   }
 
   void add_tensor(const at::Tensor& tensor) {
@@ -130,13 +132,14 @@ class KeyBuilder {
       for (const c10::IValue& item : list) add_static(item);
       return;
     }
-      TP_USER_CHECK(false, kUnimplemented, info_.name, ": an argument of type ", value.tagKind(), " cannot be recorded");
+    TP_USER_CHECK(false, kUnimplemented, info_.name, ": an argument of type ", value.tagKind(), " cannot be recorded");
   }
 
   const OpInfo& info_;
 };
 
-// --- run-time inputs -------------------------------------------------------------------------------------------------------
+// --- run-time inputs
+// -------------------------------------------------------------------------------------------------------
 
 // Operands and scalar slots in the order in which make_plan laid them out. Needs the lock.
 class InputReader {
@@ -205,7 +208,8 @@ class InputReader {
   void add_int(int64_t value) { slots.push_back(std::bit_cast<uint64_t>(value)); }
 };
 
-// --- results ----------------------------------------------------------------------------------------------------------------
+// --- results
+// ----------------------------------------------------------------------------------------------------------------
 
 // Hands out the node's outputs in order: fresh tensors first, then mutated arguments.
 class ResultWriter {
@@ -217,9 +221,8 @@ class ResultWriter {
     const CallPlan::Output& output = plan_.outputs[i];
     const lazy::OutputSpec& spec = plan_.signature.outputs[i];
     if (!spec.is_defined) return {};
-    at::Tensor tensor = output.is_contiguous
-                            ? make_contiguous_tensor(device_, spec.type.dims, output.scalar_type)
-                            : make_tensor(device_, spec.type.dims, spec.strides, output.scalar_type);
+    at::Tensor tensor = output.is_contiguous ? make_contiguous_tensor(device_, spec.type.dims, output.scalar_type)
+                                             : make_tensor(device_, spec.type.dims, spec.strides, output.scalar_type);
     buffer_of(tensor).set({node_, static_cast<uint32_t>(i)}, output.layout);
     return tensor;
   }
@@ -241,7 +244,8 @@ class ResultWriter {
     c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
     impl.set_sizes_and_strides(spec.type.dims, spec.strides);
     c10::StorageImpl& storage = *impl.unsafe_storage().unsafeGetStorageImpl();
-    const size_t needed = (static_cast<size_t>(tensor.storage_offset()) + static_cast<size_t>(impl.numel())) * tensor.itemsize();
+    const size_t needed =
+        (static_cast<size_t>(tensor.storage_offset()) + static_cast<size_t>(impl.numel())) * tensor.itemsize();
     if (storage.nbytes() < needed) resize_storage(storage, needed);
   }
 
@@ -296,7 +300,8 @@ std::optional<at::Generator> find_generator(const OpInfo& info, c10::ArrayRef<c1
 
 void add_random_slots(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::IValue> arguments, int device,
                       InputReader& inputs) {
-  const auto count = static_cast<uint64_t>(plan.signature.outputs.at(0).type.numel() * info.entry->counters_per_element);
+  const auto count =
+      static_cast<uint64_t>(plan.signature.outputs.at(0).type.numel() * info.entry->counters_per_element);
   const RandomCounter counter = advance(find_generator(info, arguments), device, count);
   inputs.add_slot(counter.seed);
   inputs.add_slot(counter.offset);
@@ -333,7 +338,8 @@ void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, to
     const lazy::Lock lock(lazy::mutex());
     lazy::Graph& graph = lazy::Graph::get(device);
     follow_recomputation(graph);
-    if (Timeline::is_on()) [[unlikely]] note_recording(graph);
+    if (Timeline::is_on()) [[unlikely]]
+      note_recording(graph);
     InputReader inputs;
     for (size_t i = 0; i < num_arguments; ++i) {
       if (info_.arguments[i].is_out) break;
@@ -341,10 +347,13 @@ void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, to
     }
     if (info_.entry->random) add_random_slots(info_, *plan, arguments, device, inputs);
     lazy::Node* node = graph.record(plan->signature, {inputs.operands.data(), inputs.operands.size()},
-                                                       {inputs.slots.data(), inputs.slots.size()});
-    // Held until the results are: a node without users would be freed.
-    const lazy::Value keep(node, 0);
-    returned = write_results(info_, *plan, arguments, node, device);
+                                    {inputs.slots.data(), inputs.slots.size()});
+    {
+      // Held until the results are: a node without users would be freed.
+      const lazy::Value keep(node, 0);
+      returned = write_results(info_, *plan, arguments, node, device);
+    }
+    cut_when_long(graph);
   });
   if (plan->fallback_reason) return run_on_cpu(op, stack, *plan->fallback_reason);
   torch::jit::drop(*stack, num_arguments);

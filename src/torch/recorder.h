@@ -1,4 +1,5 @@
-// The boxed kernel that records an ATen operator: one for every operator that has a lowering, the backend fallback for the rest.
+// The boxed kernel that records an ATen operator: one for every operator that has a lowering, the backend fallback for
+// the rest.
 #pragma once
 
 #include <ATen/core/boxing/BoxedKernel.h>

@@ -16,15 +16,17 @@ bool is_view(const c10::FunctionSchema& schema) {
   return false;
 }
 
-// A composite kernel would take precedence over the backend fallback; where the table has a lowering, it wins. Composites that
-// autograd differentiates through (CompositeImplicitAutograd) stay PyTorch's unless the entry says otherwise.
+// A composite kernel would take precedence over the backend fallback; where the table has a lowering, it wins.
+// Composites that autograd differentiates through (CompositeImplicitAutograd) stay PyTorch's unless the entry says
+// otherwise.
 bool should_register(const c10::OperatorHandle& op, const OpEntry& entry) {
   if (is_view(op.schema())) return false;
   return entry.override_implicit || !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
 const auto libraries = [] {
-  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::XLA, __FILE__, __LINE__);
+  auto library =
+      std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::XLA, __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (name.name.compare(0, 6, "aten::") != 0) continue;

@@ -41,8 +41,8 @@ const bool is_registered = [] {
   return true;
 }();
 
-// The CPU backend bit beside XLA's: dispatch still picks XLA and AutogradXLA, while PyTorch's shallow-copy check counts the
-// tensor as dense, so that Module.to keeps Parameter objects in both directions.
+// The CPU backend bit beside XLA's: dispatch still picks XLA and AutogradXLA, while PyTorch's shallow-copy check counts
+// the tensor as dense, so that Module.to keeps Parameter objects in both directions.
 constexpr c10::DispatchKeySet kKeySet =
     c10::DispatchKeySet(c10::DispatchKey::XLA) | c10::DispatchKeySet(c10::DispatchKey::CPU);
 
@@ -56,8 +56,11 @@ lazy::Buffer& buffer_of(const c10::Storage& storage) {
 }
 
 lazy::Buffer& buffer_of(const at::Tensor& tensor) {
-  return *static_cast<lazy::Buffer*>(
-      tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get_context());
+  return *static_cast<lazy::Buffer*>(tensor.unsafeGetTensorImpl()
+                                         ->unsafe_storage()
+                                         .unsafeGetStorageImpl()
+                                         ->_mutable_data_ptr_no_checks()
+                                         .get_context());
 }
 
 int device_ordinal(std::optional<c10::Device> device) {

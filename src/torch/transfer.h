@@ -9,8 +9,8 @@
 
 namespace torch_pjrt {
 
-// The device value of a contiguous CPU tensor. Returns before the transfer is done where the plugin allows; the tensor's
-// memory may be reused at once.
+// The device value of a contiguous CPU tensor. Returns before the transfer is done where the plugin allows; the
+// tensor's memory may be reused at once.
 lazy::Value upload(const at::Tensor& host, int device);
 
 // Contiguous CPU copies of these xla tensors (undefined and CPU tensors are passed through). Cuts the graph when one of

@@ -1,0 +1,99 @@
+"""A training loop reaches a steady state: after a few steps nothing grows and nothing compiles."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import torch_xla
+from torch_xla import _XLAC
+
+STEPS = 300
+WARM_UP = 3
+
+
+def mlp() -> tuple[nn.Module, tuple[torch.Tensor, torch.Tensor], type[torch.optim.Optimizer]]:
+    layers = [nn.Sequential(nn.Linear(16, 16), nn.ReLU()) for _ in range(4)]
+    return nn.Sequential(*layers), (torch.randn(8, 16), torch.randn(8, 16)), torch.optim.Adam
+
+
+def cnn() -> tuple[nn.Module, tuple[torch.Tensor, torch.Tensor], type[torch.optim.Optimizer]]:
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.2), nn.Flatten(), nn.Linear(36, 5)
+    )
+    return model, (torch.randn(6, 1, 8, 8), torch.randn(6, 5)), torch.optim.SGD
+
+
+def transformer() -> tuple[nn.Module, tuple[torch.Tensor, torch.Tensor], type[torch.optim.Optimizer]]:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True, norm_first=True)
+    return layer, (torch.randn(2, 6, 16), torch.randn(2, 6, 16)), torch.optim.AdamW
+
+
+@pytest.mark.parametrize("workload", [mlp, cnn, transformer])
+def test_bytes_nodes_and_compiles_stay_constant(workload) -> None:
+    torch.manual_seed(0)
+    model, (x, y), optimizer_class = workload()
+    model, x, y = model.to("xla"), x.to("xla"), y.to("xla")
+    optimizer = optimizer_class(model.parameters(), lr=1e-3)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    states = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        scheduler.step()
+        torch_xla.sync(wait=True)
+        compiles = _XLAC.counters().get("UncachedCompile", 0)
+        states.append((_XLAC.bytes_live(0), _XLAC.pending_nodes(0), compiles))
+    assert set(states[WARM_UP:]) == {states[WARM_UP]}
+    assert states[-1][1] == 0
+
+
+def test_a_freed_model_gives_its_memory_back() -> None:
+    torch_xla.sync(wait=True)
+    before = _XLAC.bytes_live(0)
+    model = nn.Linear(256, 256).to("xla")
+    model(torch.ones(4, 256, device="xla")).sum().backward()
+    torch_xla.sync(wait=True)
+    assert _XLAC.bytes_live(0) >= before + 2 * 256 * 256 * 4
+    del model
+    assert _XLAC.bytes_live(0) <= before + 4 * 256 * 4 + 64
+
+
+def test_a_chain_of_50000_operators_runs_in_bounded_pieces() -> None:
+    x = torch.zeros(2, device="xla")
+    most_pending = 0
+    for _ in range(25_000):
+        x = x + 1
+        x = x * 1
+        most_pending = max(most_pending, _XLAC.pending_nodes(0))
+    assert most_pending < 10_000
+    assert x.tolist() == [25_000.0, 25_000.0]
+
+
+RELEASE_WITHOUT_RUNNING = """
+import torch
+from torch_xla import _XLAC
+x = torch.zeros(2, device="xla")
+for _ in range(50_000):
+    x = x.sin()
+recorded = _XLAC.pending_nodes(0)
+del x
+print(recorded, _XLAC.pending_nodes(0), _XLAC.is_client_started())
+"""
+
+
+def test_a_chain_of_50000_operators_is_released_without_running() -> None:
+    environment = {**os.environ, "XLA_MAX_PENDING_NODES": "1000000"}
+    done = subprocess.run(
+        [sys.executable, "-c", RELEASE_WITHOUT_RUNNING], env=environment, capture_output=True, text=True, check=True
+    )
+    recorded, left, is_client_started = done.stdout.split()
+    assert int(recorded) >= 50_000
+    assert (left, is_client_started) == ("0", "False")
