@@ -21,7 +21,13 @@ def mlp() -> tuple[nn.Module, tuple[torch.Tensor, torch.Tensor], type[torch.opti
 
 def cnn() -> tuple[nn.Module, tuple[torch.Tensor, torch.Tensor], type[torch.optim.Optimizer]]:
     model = nn.Sequential(
-        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.2), nn.Flatten(), nn.Linear(36, 5)
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.2),
+        nn.Flatten(),
+        nn.Linear(36, 5),
     )
     return model, (torch.randn(6, 1, 8, 8), torch.randn(6, 5)), torch.optim.SGD
 
