@@ -25,9 +25,7 @@ Values lower_conj(LoweringContext& ctx) {
 
 Values lower_negate(LoweringContext& ctx) { return {ctx.b.negate(ctx.tensor("self"))}; }
 
-Values lower_optimization_barrier(LoweringContext& ctx) {
-  return ctx.b.optimization_barrier(ctx.tensors("tensors"));
-}
+Values lower_optimization_barrier(LoweringContext& ctx) { return ctx.b.optimization_barrier(ctx.tensors("tensors")); }
 
 }  // namespace
 

@@ -5,8 +5,8 @@
 
 namespace torch_pjrt {
 
-// To be called before an operator is recorded, under the lock: enters or leaves the graph's rematerialisation region according
-// to what autograd is doing on this thread. XLA_REMAT_BARRIER=0 switches it off.
+// To be called before an operator is recorded, under the lock: enters or leaves the graph's rematerialisation region
+// according to what autograd is doing on this thread. XLA_REMAT_BARRIER=0 switches it off.
 void follow_recomputation(lazy::Graph& graph);
 
 }  // namespace torch_pjrt
