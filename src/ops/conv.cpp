@@ -3,6 +3,7 @@
 // ATen's "convolution" is a correlation: input [N, C, *], weight [O, C / groups, *] -> output [N, O, *]. Everything
 // here is one of three maps: the correlation itself, its gradient with respect to the input (which is also the forward
 // of a transposed convolution) and its gradient with respect to the weight.
+#include "ops/depthwise.h"
 #include "ops/promotion.h"
 #include "ops/registry.h"
 
@@ -21,6 +22,10 @@ Dims iota(int64_t first, int64_t count) {
   for (int64_t i = 0; i < count; ++i) dims.push_back(first + i);
   return dims;
 }
+
+// XLA's CPU backend takes a slow path for feature and batch groups; up to this many groups become convolutions of their
+// own.
+constexpr int64_t kMaxSplitGroups = 32;
 
 Dims spatial_dims(Value x) { return Dims(x.dims().begin() + 2, x.dims().end()); }
 
@@ -59,6 +64,23 @@ struct Convolution {
     return size;
   }
 
+  // The same convolution of a single group.
+  Convolution without_groups() const {
+    Convolution conv = *this;
+    conv.groups = 1;
+    return conv;
+  }
+  bool is_split() const { return groups > 1 && groups <= kMaxSplitGroups; }
+
+  // Where the kernel of a correlation lies on its input.
+  Pooling windows(const Dims& input, const Dims& output, const Dims& kernel) const {
+    return {input, output, kernel, stride, padding, dilation, spatial};
+  }
+  bool is_depthwise(Value weight) const {
+    return groups > 1 && weight.dim(1) == 1 &&
+           product(torch_pjrt::spatial_dims(weight.dims(), spatial)) <= kMaxUnrolledWindow;
+  }
+
  private:
   Dims per_dimension(LoweringContext& ctx, std::string_view name) const {
     const Dims values = ctx.ints(name);
@@ -66,8 +88,31 @@ struct Convolution {
   }
 };
 
+// One of the three maps for each group of `x` along `x_dim` and `y` along `y_dim`, joined along `dim`.
+template <typename Map>
+Value for_each_group(Builder& b, const Convolution& conv, Value x, int64_t x_dim, Value y, int64_t y_dim, int64_t dim,
+                     const Map& map) {
+  const Convolution single = conv.without_groups();
+  const int64_t x_size = x.dim(x_dim) / conv.groups;
+  const int64_t y_size = y.dim(y_dim) / conv.groups;
+  Values parts;
+  for (int64_t i = 0; i < conv.groups; ++i) {
+    parts.push_back(map(single, b.slice_dim(x, x_dim, i * x_size, (i + 1) * x_size),
+                        b.slice_dim(y, y_dim, i * y_size, (i + 1) * y_size)));
+  }
+  return b.concatenate(parts, dim);
+}
+
 // output [N, O, output_size] of input [N, C, *] and weight [O, C / groups, *].
 Value correlate(Builder& b, const Convolution& conv, Value input, Value weight, const Dims& output_size) {
+  if (conv.is_depthwise(weight)) {
+    return depthwise_correlate(b, conv.windows(spatial_dims(input), output_size, spatial_dims(weight)), input, weight);
+  }
+  if (conv.is_split()) {
+    return for_each_group(b, conv, input, 1, weight, 0, 1, [&](const Convolution& single, Value x, Value w) {
+      return correlate(b, single, x, w, output_size);
+    });
+  }
   Window window;
   window.strides = conv.stride;
   window.window_dilations = conv.dilation;
@@ -86,6 +131,15 @@ Value correlate(Builder& b, const Convolution& conv, Value input, Value weight, 
 // [N, C, input_size], the gradient of `correlate` with respect to its input: a correlation of the gradient, spaced out
 // by the stride, with the reversed kernel.
 Value input_gradient(Builder& b, const Convolution& conv, Value grad, Value weight, const Dims& input_size) {
+  if (conv.is_depthwise(weight)) {
+    const Pooling windows = conv.windows(input_size, spatial_dims(grad), spatial_dims(weight));
+    return depthwise_input_gradient(b, windows, grad, weight, conv.groups);
+  }
+  if (conv.is_split()) {
+    return for_each_group(b, conv, grad, 1, weight, 0, 1, [&](const Convolution& single, Value x, Value w) {
+      return input_gradient(b, single, x, w, input_size);
+    });
+  }
   Window window;
   window.base_dilations = conv.stride;
   window.window_dilations = conv.dilation;
@@ -117,6 +171,11 @@ Value input_gradient(Builder& b, const Convolution& conv, Value grad, Value weig
 // The gradient of `correlate` with respect to its weight: a correlation of the input with the gradient, in which batch
 // and features trade places, and stride and dilation too.
 Value weight_gradient(Builder& b, const Convolution& conv, Value input, Value grad, const Dims& weight_dims) {
+  if (conv.is_split() && weight_dims[1] > 1) {
+    return for_each_group(b, conv, input, 1, grad, 1, 0, [&](const Convolution& single, Value x, Value g) {
+      return weight_gradient(b, single, x, g, weight_dims);
+    });
+  }
   Window window;
   window.strides = conv.dilation;
   window.window_dilations = conv.stride;
