@@ -1,73 +1,55 @@
-// Embedding lookup, its dense gradient and its in-place renormalisation: weight [V, D], indices [*] -> [*, D].
-#include <cmath>
-
+// Embedding lookup: weight [V, D], indices [*] -> [*, D]; its dense gradient, its in-place renormalisation, and bags of
+// embeddings: indices [N] cut into B bags -> [B, D].
+#include "ops/indexing.h"
 #include "ops/promotion.h"
+#include "ops/reduction.h"
 #include "ops/registry.h"
 
 namespace torch_pjrt {
 namespace {
 
 using stablehlo::Builder;
-using stablehlo::Comparison;
-using stablehlo::GatherDims;
 using stablehlo::Reduction;
-using stablehlo::Region;
-using stablehlo::ScatterDims;
 using stablehlo::Value;
 using stablehlo::Values;
 
-// weight[indices]
-Value take_rows(Builder& b, Value weight, Value indices) {
-  GatherDims dims;
-  for (int64_t i = 1; i < weight.rank(); ++i) dims.offset_dims.push_back(indices.rank() + i - 1);
-  dims.collapsed_slice_dims = dims.start_index_map = {0};
-  dims.index_vector_dim = indices.rank();
-  Dims slice_sizes = weight.dims();
-  slice_sizes[0] = 1;
-  return b.gather(weight, indices, dims, slice_sizes);
+Expr take(const Expr& x, const Expr& index) { return {x.builder(), take_rows(x.builder(), x, 0, index)}; }
+
+// Zeros [size, *] with each of `rows` [N, *] added to the row that `index` [N] names.
+Expr add_to_rows(const Expr& rows, const Expr& index, int64_t size) {
+  Builder& b = rows.builder();
+  Dims dims = rows.dims();
+  dims[0] = size;
+  const Value zeros = b.splat(0, {rows.dtype(), dims});
+  return {b, scatter_rows(b, zeros, 0, index, rows, combine_update(b, Reduction::kAdd))};
 }
 
-// `target` [V, *] with `updates` [N, *] combined into the rows that `indices` [N] name.
-Value scatter_rows(Builder& b, Value target, Value indices, Value updates, const Region& combine) {
-  ScatterDims dims;
-  for (int64_t i = 1; i < target.rank(); ++i) dims.update_window_dims.push_back(i);
-  dims.inserted_window_dims = dims.scatter_dims_to_operand_dims = {0};
-  dims.index_vector_dim = 1;
-  return b.scatter({target}, indices, {updates}, dims, combine)[0];
+// [N] -> [N, 1], which broadcasts against rows.
+Expr column(const Expr& x) { return {x.builder(), x.builder().unsqueeze(x, 1)}; }
+
+// Row gradients [N, D] summed into the weight's gradient [num_weights, D], by the arguments both lookups share.
+Value sum_row_gradients(LoweringContext& ctx, Expr rows, const Expr& indices) {
+  const int64_t num_weights = ctx.integer("num_weights");
+  if (ctx.flag("scale_grad_by_freq")) {
+    const Expr ones = indices.convert(rows.dtype()).like(1.0);
+    rows = rows / column(take(add_to_rows(ones, indices, num_weights), indices));
+  }
+  const int64_t padding_idx = ctx.integer("padding_idx");
+  if (padding_idx >= 0) rows = select(column(indices == static_cast<double>(padding_idx)), 0.0, rows);
+  return add_to_rows(rows, indices, num_weights);
 }
 
-Value add_rows(Builder& b, Value target, Value indices, Value updates) {
-  return scatter_rows(b, target, indices, updates,
-                      [&b](const Values& pair) { return Values{b.add(pair[0], pair[1])}; });
-}
-
-Values lower_embedding(LoweringContext& ctx) { return {take_rows(ctx.b, ctx.tensor("weight"), ctx.tensor("indices"))}; }
-
-// How often each of `indices` [N] occurs among them, [N] in `dtype`.
-Value occurrences(Builder& b, Value indices, int64_t num_weights, DType dtype) {
-  const Value zeros = b.splat(0, {dtype, {num_weights}});
-  return take_rows(b, add_rows(b, zeros, indices, b.splat(1, indices.type().with_dtype(dtype))), indices);
+Values lower_embedding(LoweringContext& ctx) {
+  return {take_rows(ctx.b, ctx.tensor("weight"), 0, ctx.tensor("indices"))};
 }
 
 Values lower_embedding_dense_backward(LoweringContext& ctx) {
   Builder& b = ctx.b;
-  const DType dtype = ctx.tensor("grad_output").dtype();
-  const int64_t num_weights = ctx.integer("num_weights");
-  const int64_t width = ctx.tensor("grad_output").dims().back();
-  const Value argument = ctx.tensor("indices");
-  const Value indices = b.reshape(argument, {argument.numel()});
-  Value rows = b.reshape(ctx.operand("grad_output", accumulate_dtype(dtype)), {indices.numel(), width});
-  if (ctx.flag("scale_grad_by_freq")) {
-    const Value counts = occurrences(b, indices, num_weights, rows.dtype());
-    rows = b.divide(rows, b.broadcast_in_dim(counts, rows.dims(), {0}));
-  }
-  const int64_t padding_idx = ctx.integer("padding_idx");
-  if (padding_idx >= 0) {
-    const Value is_padding = b.compare(Comparison::kEq, indices, b.splat(padding_idx, indices.type()));
-    rows = b.select(b.broadcast_in_dim(is_padding, rows.dims(), {0}), b.splat(0, rows.type()), rows);
-  }
-  const Value zeros = b.splat(0, {rows.dtype(), {num_weights, width}});
-  return {b.convert(add_rows(b, zeros, indices, rows), dtype)};
+  const Value grad = ctx.tensor("grad_output");
+  const Value indices = ctx.tensor("indices");
+  const Value rows = b.reshape(b.convert(grad, accumulate_dtype(grad.dtype())), {indices.numel(), grad.dims().back()});
+  const Value sum = sum_row_gradients(ctx, {b, rows}, {b, b.reshape(indices, {indices.numel()})});
+  return {b.convert(sum, grad.dtype())};
 }
 
 // Scales down the named rows whose norm exceeds max_norm. A row named twice is written twice with the same values.
@@ -76,22 +58,98 @@ Values lower_embedding_renorm(LoweringContext& ctx) {
   const Value weight = ctx.tensor("self");
   const Value argument = ctx.tensor("indices");
   const Value indices = b.reshape(argument, {argument.numel()});
-  const Value rows = b.convert(take_rows(b, weight, indices), accumulate_dtype(weight.dtype()));
-  const double p = ctx.real("norm_type");
-  const Value magnitude = b.abs(rows);
-  Value norm;
-  if (std::isinf(p)) {
-    norm = b.reduce(Reduction::kMax, magnitude, {1});
-  } else {
-    const Value powers = b.power(magnitude, b.splat_like(p, rows));
-    norm = b.reduce(Reduction::kAdd, p == 1.0 ? magnitude : powers, {1});
-    if (p != 1.0) norm = p == 2.0 ? b.sqrt(norm) : b.power(norm, b.splat_like(1.0 / p, norm));
+  const Expr rows = Expr(b, take_rows(b, weight, 0, indices)).convert(accumulate_dtype(weight.dtype()));
+  const ReductionDims dims(rows.dims(), Dims{1});
+  const Expr norm = dims.keep(vector_norm(rows, ctx.real("norm_type"), dims));
+  const Expr limit(b, ctx.operand("max_norm", rows.dtype()));
+  const Expr scaled = select(norm > limit, rows * (limit / (norm + 1e-7)), rows);
+  return {scatter_rows(b, weight, 0, indices, scaled.convert(weight.dtype()), replace_update())};
+}
+
+// --- bags
+// -------------------------------------------------------------------------------------------------------------
+
+enum class BagMode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
+
+BagMode bag_mode(const LoweringContext& ctx) { return static_cast<BagMode>(ctx.integer("mode")); }
+
+// For each of N indices the number of its bag: how many bags begin at or before it, less one.
+Expr bag_numbers(Builder& b, const Expr& offsets, int64_t count) {
+  const Value marks = add_to_rows(offsets.like(1.0), offsets, count);
+  return Expr(b, scan(b, Reduction::kAdd, marks, 0)) - 1.0;
+}
+
+// (maxima [B, D], the indices they come from); zeros for an empty bag. Of equal elements the first.
+std::pair<Expr, Expr> max_of_bags(Builder& b, const Expr& rows, const Expr& indices, const Expr& bags,
+                                  const Expr& is_counted, int64_t count) {
+  const Dims dims{count, rows.value().dim(1)};
+  const Expr lowest(b, b.broadcast_to(b.lowest(rows.dtype()), dims));
+  const Expr candidates = select(column(is_counted), rows, Expr(b, b.lowest(rows.dtype())));
+  const Expr maxima(b, scatter_rows(b, lowest, 0, bags, candidates, combine_update(b, Reduction::kMax)));
+
+  const int64_t none = indices.value().numel();
+  const Expr position(b, b.iota({DType::kS64, rows.dims()}, 0));
+  const Expr is_maximum = (rows == take(maxima, bags)) & column(is_counted);
+  const Expr chosen = select(is_maximum, position, static_cast<double>(none));
+  const Expr no_position(b, b.splat(none, {DType::kS64, dims}));
+  const Expr first(b, scatter_rows(b, no_position, 0, bags, chosen, combine_update(b, Reduction::kMin)));
+  const Expr is_empty = first == static_cast<double>(none);
+  return {select(is_empty, 0.0, maxima), select(is_empty, 0.0, take(indices, first))};
+}
+
+// (output, bag of each index, size of each bag, index of each maximum).
+Values lower_embedding_bag(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const Value weight = ctx.tensor("weight");
+  const Expr indices(b, ctx.tensor("indices"));
+  const Value starts = ctx.tensor("offsets");
+  const int64_t count = starts.numel() - (ctx.flag("include_last_offset") ? 1 : 0);
+  const Expr offsets(b, b.slice_dim(starts, 0, 0, count));
+  const Expr bags = bag_numbers(b, offsets, indices.value().numel());
+  const Expr is_counted = indices != static_cast<double>(ctx.integer("padding_idx", -1));
+  const Expr sizes = add_to_rows(is_counted.convert(indices.dtype()), bags, count);
+  Expr rows = Expr(b, take_rows(b, weight, 0, indices)).convert(accumulate_dtype(weight.dtype()));
+
+  if (bag_mode(ctx) == BagMode::kMax) {
+    const auto [maxima, chosen] = max_of_bags(b, rows, indices, bags, is_counted, count);
+    return {maxima.convert(weight.dtype()), bags, sizes, chosen.convert(indices.dtype())};
   }
-  const Value limit = b.broadcast_to(ctx.operand("max_norm", rows.dtype()), norm.dims());
-  const Value shrink = b.divide(limit, b.add(norm, b.splat_like(1e-7, norm)));
-  const Value factor = b.select(b.compare(Comparison::kGt, norm, limit), shrink, b.splat_like(1.0, norm));
-  const Value scaled = b.convert(b.multiply(rows, b.broadcast_in_dim(factor, rows.dims(), {0})), weight.dtype());
-  return {scatter_rows(b, weight, indices, scaled, [](const Values& pair) { return Values{pair[1]}; })};
+  if (ctx.has("per_sample_weights")) rows = rows * column({b, ctx.operand("per_sample_weights", rows.dtype())});
+  Expr output = add_to_rows(select(column(is_counted), rows, 0.0), bags, count);
+  if (bag_mode(ctx) == BagMode::kMean) output = output / column(maximum(sizes.convert(rows.dtype()), 1.0));
+  return {output.convert(weight.dtype()), bags, sizes, b.splat(0, {indices.dtype(), {0}})};
+}
+
+Values lower_embedding_bag_backward(LoweringContext& ctx) {
+  if (ctx.flag("sparse")) ctx.decline("sparse gradients");
+  Builder& b = ctx.b;
+  const DType dtype = ctx.tensor("grad").dtype();
+  const Expr grad(b, ctx.operand("grad", accumulate_dtype(dtype)));
+  const Expr indices(b, ctx.tensor("indices"));
+  const Expr sizes(b, ctx.tensor("bag_size"));
+  if (bag_mode(ctx) == BagMode::kMax) {
+    const Expr counted = select(column(sizes == 0.0), 0.0, grad);
+    const Value zeros = b.splat(0, {grad.dtype(), {ctx.integer("num_weights"), grad.value().dim(1)}});
+    const Value sum =
+        scatter_along(b, zeros, 0, ctx.tensor("maximum_indices"), counted, combine_update(b, Reduction::kAdd));
+    return {b.convert(sum, dtype)};
+  }
+  const Expr shared = bag_mode(ctx) == BagMode::kMean ? grad / column(maximum(sizes.convert(grad.dtype()), 1.0)) : grad;
+  Expr rows = take(shared, {b, ctx.tensor("offset2bag")});
+  if (ctx.has("per_sample_weights")) rows = rows * column({b, ctx.operand("per_sample_weights", rows.dtype())});
+  return {b.convert(sum_row_gradients(ctx, rows, indices), dtype)};
+}
+
+Values lower_embedding_bag_per_sample_weights_backward(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const Value weight = ctx.tensor("weight");
+  const DType dtype = accumulate_dtype(weight.dtype());
+  const Expr indices(b, ctx.tensor("indices"));
+  const Expr grad = take({b, ctx.operand("grad", dtype)}, {b, ctx.tensor("offset2bag")});
+  const Expr rows = Expr(b, take_rows(b, weight, 0, indices)).convert(dtype);
+  const Expr product = ReductionDims(rows.dims(), Dims{1}).reduce(Reduction::kAdd, rows * grad);
+  const Expr is_counted = indices != static_cast<double>(ctx.integer("padding_idx", -1));
+  return {select(is_counted, product, 0.0).convert(weight.dtype())};
 }
 
 }  // namespace
@@ -101,6 +159,11 @@ const OpTable& embedding_ops() {
       {.name = "aten::embedding", .lower = lower_embedding},
       {.name = "aten::embedding_dense_backward", .lower = lower_embedding_dense_backward},
       {.name = "aten::embedding_renorm", .lower = lower_embedding_renorm, .static_args = {"norm_type"}},
+      {.name = "aten::_embedding_bag", .lower = lower_embedding_bag},
+      {.name = "aten::_embedding_bag_forward_only", .lower = lower_embedding_bag},
+      {.name = "aten::_embedding_bag_backward", .lower = lower_embedding_bag_backward},
+      {.name = "aten::_embedding_bag_per_sample_weights_backward",
+       .lower = lower_embedding_bag_per_sample_weights_backward},
   };
   return table;
 }

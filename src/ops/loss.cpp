@@ -1,5 +1,5 @@
 // Loss functions and their backward. All compute in float32 for the half types and round once, at the end.
-#include "ops/expression.h"
+#include "ops/indexing.h"
 #include "ops/promotion.h"
 #include "ops/reduction.h"
 #include "ops/registry.h"
@@ -136,13 +136,8 @@ Values lower_binary_cross_entropy_with_logits(LoweringContext& ctx) {
 // --- losses over class scores: self [N, C, *], [C] or [], target [N, *] or [] of class numbers
 // ------------------------
 
-// flat[indices] for a vector `flat`; the result has the dims of `indices`.
 Expr take(const Expr& flat, const Expr& indices) {
-  stablehlo::GatherDims dims;
-  dims.collapsed_slice_dims = {0};
-  dims.start_index_map = {0};
-  dims.index_vector_dim = indices.value().rank();
-  return {flat.builder(), flat.builder().gather(flat, indices, dims, {1})};
+  return {flat.builder(), take_rows(flat.builder(), flat, 0, indices)};
 }
 
 // What each target has (its class, its weight, its loss) keeps the class dimension, as size 1.

@@ -1,6 +1,9 @@
 // Matrix products: each is one dot_general in the operands' own dtype, which accumulates in float32 for the half types.
+#include <algorithm>
 #include <cmath>
 
+#include "ops/expression.h"
+#include "ops/promotion.h"
 #include "ops/registry.h"
 
 namespace torch_pjrt {
@@ -84,17 +87,28 @@ Values lower_addr(LoweringContext& ctx) {
 }
 
 Values lower_addmm_activation(LoweringContext& ctx) {
-  Builder& b = ctx.b;
-  const Value x = lower_addmm(ctx)[0];
-  if (!ctx.flag("use_gelu")) return {b.maximum(x, b.splat_like(0.0, x))};
-  // x * Phi(x), the exact form that ATen's CPU kernel takes here.
-  const Value half = b.splat_like(0.5, x);
-  const Value erf = b.unary("chlo.erf", b.multiply(x, b.splat_like(M_SQRT1_2, x)));
-  return {b.multiply(b.multiply(half, x), b.add(b.splat_like(1.0, x), erf))};
+  const Expr x(ctx.b, lower_addmm(ctx)[0]);
+  if (!ctx.flag("use_gelu")) return {maximum(x, 0.0)};
+  return {x * 0.5 * (1.0 + erf(x * M_SQRT1_2))};
 }
 
 Values lower_int_mm(LoweringContext& ctx) {
   return {ctx.b.dot_general(ctx.tensor("self"), ctx.tensor("mat2"), kMatrixMatrix, DType::kS32)};
+}
+
+// Sum over `sumdim` of i1 * i2 * i3, each with dimensions of size 1 inserted where its `expand` says.
+Values lower_trilinear(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const auto expanded = [&](std::string_view name, std::string_view dims) {
+    Value x = ctx.tensor(name);
+    for (const int64_t dim : ctx.ints(dims)) x = b.unsqueeze(x, dim);
+    return Expr(b, b.convert(x, accumulate_dtype(x.dtype())));
+  };
+  const Expr product = expanded("i1", "expand1") * expanded("i2", "expand2") * expanded("i3", "expand3");
+  Dims sum_dims = ctx.ints("sumdim");
+  std::sort(sum_dims.begin(), sum_dims.end());
+  const Value sum = b.reduce(stablehlo::Reduction::kAdd, product, sum_dims);
+  return {b.convert(sum, ctx.tensor("i1").dtype())};
 }
 
 }  // namespace
@@ -113,6 +127,7 @@ const OpTable& matmul_ops() {
       {.name = "aten::addr", .lower = lower_addr, .static_args = {"beta"}},
       {.name = "aten::_addmm_activation", .lower = lower_addmm_activation, .static_args = {"beta"}},
       {.name = "aten::_int_mm", .lower = lower_int_mm},
+      {.name = "aten::_trilinear", .lower = lower_trilinear},
   };
   return table;
 }
