@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import torch_xla
 import torch_xla.debug
+from torch_xla.debug import metrics
 
 
 @pytest.fixture
@@ -40,3 +41,15 @@ def run_python() -> Callable[..., str]:
         return done.stdout.strip()
 
     return run
+
+
+@pytest.fixture
+def no_fallbacks() -> Iterator[None]:
+    """Fails a test in which an operator ran on the CPU for want of a lowering."""
+
+    def count() -> dict[str, int | None]:
+        return {name: metrics.counter_value(name) for name in metrics.executed_fallback_ops()}
+
+    before = count()
+    yield
+    assert count() == before

@@ -1,4 +1,4 @@
-"""Matrix products against CPU: every product that reaches the backend, its scaling arguments, and what they compile to."""
+"""Matrix products against CPU: values, gradients, scaling arguments, and what they compile to."""
 
 import math
 
