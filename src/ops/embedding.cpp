@@ -97,6 +97,13 @@ std::pair<Expr, Expr> max_of_bags(Builder& b, const Expr& rows, const Expr& indi
   return {select(is_empty, 0.0, maxima), select(is_empty, 0.0, take(indices, first))};
 }
 
+// Sizes of bags as the output says: PyTorch's meta kernel counts the last offset as a bag.
+Value padded_sizes(LoweringContext& ctx, const Expr& sizes) {
+  const int64_t count = sizes.value().numel();
+  const int64_t wanted = ctx.has_outputs() ? ctx.output(2).numel() : count;
+  return ctx.b.pad(sizes, ctx.b.constant(0, sizes.dtype()), {0}, {wanted - count});
+}
+
 // (output, bag of each index, size of each bag, index of each maximum).
 Values lower_embedding_bag(LoweringContext& ctx) {
   Builder& b = ctx.b;
@@ -112,12 +119,12 @@ Values lower_embedding_bag(LoweringContext& ctx) {
 
   if (bag_mode(ctx) == BagMode::kMax) {
     const auto [maxima, chosen] = max_of_bags(b, rows, indices, bags, is_counted, count);
-    return {maxima.convert(weight.dtype()), bags, sizes, chosen.convert(indices.dtype())};
+    return {maxima.convert(weight.dtype()), bags, padded_sizes(ctx, sizes), chosen.convert(indices.dtype())};
   }
   if (ctx.has("per_sample_weights")) rows = rows * column({b, ctx.operand("per_sample_weights", rows.dtype())});
   Expr output = add_to_rows(select(column(is_counted), rows, 0.0), bags, count);
   if (bag_mode(ctx) == BagMode::kMean) output = output / column(maximum(sizes.convert(rows.dtype()), 1.0));
-  return {output.convert(weight.dtype()), bags, sizes, b.splat(0, {indices.dtype(), {0}})};
+  return {output.convert(weight.dtype()), bags, padded_sizes(ctx, sizes), b.splat(0, {indices.dtype(), {0}})};
 }
 
 Values lower_embedding_bag_backward(LoweringContext& ctx) {
@@ -126,7 +133,7 @@ Values lower_embedding_bag_backward(LoweringContext& ctx) {
   const DType dtype = ctx.tensor("grad").dtype();
   const Expr grad(b, ctx.operand("grad", accumulate_dtype(dtype)));
   const Expr indices(b, ctx.tensor("indices"));
-  const Expr sizes(b, ctx.tensor("bag_size"));
+  const Expr sizes(b, b.slice_dim(ctx.tensor("bag_size"), 0, 0, grad.value().dim(0)));
   if (bag_mode(ctx) == BagMode::kMax) {
     const Expr counted = select(column(sizes == 0.0), 0.0, grad);
     const Value zeros = b.splat(0, {grad.dtype(), {ctx.integer("num_weights"), grad.value().dim(1)}});
