@@ -1,7 +1,9 @@
 #include "exec/cut.h"
 
+#include <bit>
 #include <charconv>
 #include <cstring>
+#include <unordered_map>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -57,10 +59,13 @@ Hash128 cache_key(const Snapshot& snapshot) {
 std::vector<TensorType> parameter_types(const Snapshot& snapshot) {
   std::vector<TensorType> types;
   for (const lazy::Node* leaf : snapshot.parameters) types.push_back(leaf->data()->type());
-  const auto num_integers = static_cast<int64_t>(snapshot.integers.size());
-  const auto num_reals = static_cast<int64_t>(snapshot.reals.size());
-  if (num_integers > 0) types.push_back({DType::kS64, {num_integers}});
-  if (num_reals > 0) types.push_back({DType::kF64, {num_reals}});
+  const bool is_packed = packs_scalars(snapshot);
+  const auto add_scalars = [&](DType dtype, size_t count) {
+    if (count > 0 && is_packed) types.push_back({dtype, {static_cast<int64_t>(count)}});
+    if (!is_packed) types.insert(types.end(), count, TensorType{dtype, {}});
+  };
+  add_scalars(DType::kS64, snapshot.integers.size());
+  add_scalars(DType::kF64, snapshot.reals.size());
   return types;
 }
 
@@ -122,6 +127,75 @@ class ScalarUpload {
   Ref<DeviceValue> value_;
 };
 
+// Device copies of single scalars, by their bits: most numbers of a step are those of the step before, and many places
+// hold the same one. Not counted as live memory: their number is bounded, and depends on how numbers happen to
+// coincide.
+template <typename T>
+class ScalarValues {
+ public:
+  explicit ScalarValues(DType dtype) : dtype_(dtype) {}
+
+  void append(const std::vector<T>& scalars, int device, std::vector<DeviceValue*>& arguments) {
+    ++pass_;
+    if (entries_.size() > kMaxKept) {
+      std::erase_if(entries_, [&](const auto& item) { return item.second.pass + 1 < pass_; });
+    }
+    for (const T scalar : scalars) {
+      Entry& entry = entries_[{std::bit_cast<uint64_t>(scalar), device}];
+      if (!entry.value) entry.value = upload(scalar, device);
+      entry.pass = pass_;
+      arguments.push_back(entry.value.get());
+    }
+  }
+
+ private:
+  static constexpr size_t kMaxKept = 4096;
+  struct Key {
+    uint64_t bits;
+    int device;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      const uint64_t mixed = (key.bits ^ static_cast<uint64_t>(key.device)) * 0x9e3779b97f4a7c15ULL;
+      return mixed ^ (mixed >> 32);
+    }
+  };
+  struct Entry {
+    Ref<DeviceValue> value;
+    uint64_t pass = 0;  // the last call that used it
+  };
+
+  Ref<DeviceValue> upload(T scalar, int device) const {
+    Runtime& runtime = Runtime::get();
+    const TensorType type{dtype_, {}};
+    std::vector<pjrt::Buffer> buffers;
+    buffers.push_back(runtime.client().to_device(&scalar, type, runtime.device(device)));
+    return make_ref<DeviceValue>(type, device, std::move(buffers), 0);
+  }
+
+  DType dtype_;
+  uint64_t pass_ = 0;
+  std::unordered_map<Key, Entry, KeyHash> entries_;
+};
+
+template <typename T>
+struct ScalarArguments {
+  ScalarUpload<T> packed;
+  ScalarValues<T> separate;
+
+  explicit ScalarArguments(DType dtype) : packed(dtype), separate(dtype) {}
+
+  void append(const std::vector<T>& scalars, bool is_packed, int device, std::vector<DeviceValue*>& arguments) {
+    if (scalars.empty()) return;
+    if (is_packed) {
+      arguments.push_back(packed.get(scalars, device));
+    } else {
+      separate.append(scalars, device, arguments);
+    }
+  }
+};
+
 struct Arguments {
   std::vector<DeviceValue*> values;
   // Donated parameters that somebody outside the graph (a read in progress) still holds.
@@ -129,15 +203,16 @@ struct Arguments {
 };
 
 void collect_arguments(const Snapshot& snapshot, Arguments& arguments) {
-  static auto* integers = new ScalarUpload<int64_t>(DType::kS64);
-  static auto* reals = new ScalarUpload<double>(DType::kF64);
+  static auto* integers = new ScalarArguments<int64_t>(DType::kS64);
+  static auto* reals = new ScalarArguments<double>(DType::kF64);
   for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
     const auto& data = snapshot.parameters[i]->data();
     if (snapshot.donated[i] && data->use_count() > 1) arguments.keep.push_back(static_cast<int64_t>(i));
     arguments.values.push_back(static_cast<DeviceValue*>(data.get()));
   }
-  if (!snapshot.integers.empty()) arguments.values.push_back(integers->get(snapshot.integers, snapshot.device));
-  if (!snapshot.reals.empty()) arguments.values.push_back(reals->get(snapshot.reals, snapshot.device));
+  const bool is_packed = packs_scalars(snapshot);
+  integers->append(snapshot.integers, is_packed, snapshot.device, arguments.values);
+  reals->append(snapshot.reals, is_packed, snapshot.device, arguments.values);
 }
 
 void replace_values(lazy::Graph& graph, const Snapshot& snapshot, const CompiledGraph& compiled,

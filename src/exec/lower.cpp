@@ -17,21 +17,27 @@ using stablehlo::Values;
 
 namespace {
 
-// Hands out the elements of a packed scalar vector.
-class PackedScalars {
+// The parameters that the scalars of one dtype are read from, in node order.
+class ScalarParameters {
  public:
-  PackedScalars(Builder& builder, DType dtype, size_t count) : b_(builder) {
-    if (count > 0) packed_ = b_.parameter({dtype, {static_cast<int64_t>(count)}});
+  ScalarParameters(Builder& builder, DType dtype, size_t count, bool is_packed) : b_(builder), is_packed_(is_packed) {
+    if (count == 0) return;
+    if (is_packed) {
+      parameters_.push_back(b_.parameter({dtype, {static_cast<int64_t>(count)}}));
+    } else {
+      for (size_t i = 0; i < count; ++i) parameters_.push_back(b_.parameter({dtype, {}}));
+    }
   }
-  // The next element in node order is number `i`.
   Value read(size_t i) {
+    if (!is_packed_) return parameters_.at(i);
     const auto index = static_cast<int64_t>(i);
-    return b_.reshape(b_.slice_dim(packed_, 0, index, index + 1), {});
+    return b_.reshape(b_.slice_dim(parameters_[0], 0, index, index + 1), {});
   }
 
  private:
   Builder& b_;
-  Value packed_;
+  bool is_packed_;
+  Values parameters_;
 };
 
 // The dtype may differ from what PyTorch promised (a float32 result of a bfloat16 operator); the dimensions may not.
@@ -95,8 +101,9 @@ class GraphLowering {
     for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
       parameters_.push_back(b_.parameter(snapshot.parameters[i]->data()->type(), attributes[i]));
     }
-    integers_.emplace(b_, DType::kS64, snapshot.integers.size());
-    reals_.emplace(b_, DType::kF64, snapshot.reals.size());
+    const bool is_packed = packs_scalars(snapshot);
+    integers_.emplace(b_, DType::kS64, snapshot.integers.size(), is_packed);
+    reals_.emplace(b_, DType::kF64, snapshot.reals.size(), is_packed);
   }
 
   std::string run() {
@@ -155,13 +162,20 @@ class GraphLowering {
   Builder b_;
   std::vector<OutputRef> outputs_;
   Values parameters_;
-  std::optional<PackedScalars> integers_, reals_;
+  std::optional<ScalarParameters> integers_, reals_;
   size_t next_integer_ = 0;
   size_t next_real_ = 0;
   std::vector<Values> results_;
 };
 
 }  // namespace
+
+bool packs_scalars(const Snapshot& snapshot) {
+  // An optimizer step has a few scalars for each output.
+  constexpr size_t kAlwaysSeparate = 256;
+  constexpr size_t kForEachOutput = 8;
+  return snapshot.integers.size() + snapshot.reals.size() > kAlwaysSeparate + kForEachOutput * snapshot.values.size();
+}
 
 LoweredModule lower(const Snapshot& snapshot) {
   LoweredModule module;

@@ -1,7 +1,8 @@
 // From a snapshot of the recorded graph to the text of one StableHLO module.
 //
-// Parameters of @main: the leaves in the snapshot's order, then all integer scalars as one tensor<nxi64>, then all real
-// scalars as one tensor<nxf64> (each only when there are any).
+// Parameters of @main: the leaves in the snapshot's order, then the integer scalars, then the real scalars: one
+// parameter each or, where `packs_scalars` says so, one tensor<nxi64> and one tensor<nxf64> (each only when there are
+// any).
 #pragma once
 
 #include <string>
@@ -22,6 +23,11 @@ struct LoweredModule {
 };
 
 LoweredModule lower(const Snapshot& snapshot);
+
+// Scalars of their own let XLA compile one kernel for all parameters of one shape in an optimizer step; read from a
+// packed vector, each place in it is a kernel of its own. But XLA takes quadratic time for a long chain that reads many
+// of them.
+bool packs_scalars(const Snapshot& snapshot);
 
 // Runs one lowering on typed parameters and returns the result types: finds arguments that a lowering declines, and
 // shapes where PyTorch has no meta kernel.

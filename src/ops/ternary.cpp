@@ -7,10 +7,10 @@ using stablehlo::Value;
 using stablehlo::Values;
 
 Expr lerp(const Expr& start, const Expr& end, const Expr& weight) {
-  const Expr difference = end - start;
-  const Expr from_start = start + weight * difference;
-  const Expr from_end = end - difference * (1.0 - weight);
-  return select(abs(weight) < 0.5, from_start, from_end);
+  // ATen's two forms, start + weight * (end - start) and end - (1 - weight) * (end - start), share their last steps.
+  const Expr near_start = abs(weight) < 0.5;
+  const Expr coefficient = select(near_start, weight, weight - 1.0);
+  return select(near_start, start, end) + coefficient * (end - start);
 }
 
 Expr addcmul(const Expr& self, const Expr& tensor1, const Expr& tensor2, const std::optional<Expr>& value) {
