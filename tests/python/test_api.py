@@ -1,7 +1,9 @@
 """torch_xla, xm, xr and the debug modules: names that programs call exist, and behave as in a world of one replica."""
 
+import ast
 import importlib
 import io
+from pathlib import Path
 
 import pytest
 import torch
@@ -58,6 +60,18 @@ NAMES = {
 def test_names_exist(module):
     found = importlib.import_module(module)
     assert [name for name in NAMES[module].split() if not hasattr(found, name)] == []
+
+
+def test_the_stub_of_the_bindings_lists_what_there_is():
+    from torch_xla import _XLAC
+
+    stub = ast.parse(Path(torch_xla.__file__).with_name("_XLAC.pyi").read_text())
+    listed = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert set(listed) == {name for name in vars(_XLAC) if not name.startswith("__")}
+    for name, node in listed.items():
+        if isinstance(node, ast.ClassDef):
+            fields = {name for name in vars(getattr(_XLAC, name)) if not name.startswith("_")}
+            assert {item.name for item in node.body} == fields
 
 
 def test_submodules_are_attributes_after_importing_the_package(run_python):
