@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 from pathlib import Path
@@ -33,6 +34,7 @@ def register() -> None:
         torch._register_device_module("xla", _device_module)
     _storage.install()
     _optimizers.install()
+    atexit.register(_XLAC.settle_autograd)
     _seed_with_torch()
     _registered = True
 

@@ -11,8 +11,6 @@ namespace {
 
 // Below this share of common operators a program is called new, not a changed earlier one.
 constexpr double kRelated = 0.5;
-// How far ahead an inserted or removed run of operators is looked for.
-constexpr size_t kMaxRun = 64;
 // Operators after such a run that must agree again.
 constexpr size_t kResume = 3;
 
@@ -105,7 +103,8 @@ std::string run_text(const GraphSummary& graph, size_t first, size_t count, std:
 
 // The operators at place i are different ones.
 std::string describe_operators(const GraphSummary& before, const GraphSummary& now, size_t i) {
-  for (size_t run = 1; run <= kMaxRun; ++run) {
+  const size_t longest = std::max(before.nodes.size(), now.nodes.size()) - i;
+  for (size_t run = 1; run <= longest; ++run) {
     if (i + run <= now.nodes.size() && resumes(before, i, now, i + run)) return run_text(now, i, run, "added");
     if (i + run <= before.nodes.size() && resumes(before, i + run, now, i)) return run_text(before, i, run, "removed");
   }

@@ -32,6 +32,7 @@ void define_execution(py::module_& m) {
   def(m, "sync", &api::sync);
   def(m, "sync_tensors", &api::sync_tensors);
   def(m, "wait_device_ops", &api::wait_device_ops);
+  def(m, "settle_autograd", &api::settle_autograd);
   def(m, "pending_nodes", &api::pending_nodes);
   def(m, "set_compile_options", &api::set_compile_options);
 }

@@ -44,6 +44,8 @@ void sync(int device, bool wait);
 void sync_tensors(const std::vector<at::Tensor>& tensors, bool wait);
 // Blocks until every started execution has finished; rethrows the first error that none has reported yet.
 void wait_device_ops();
+// Returns when autograd's threads hold nothing of an earlier backward; to be called before the interpreter ends.
+void settle_autograd();
 // Operators recorded and not yet cut on `device`.
 int64_t pending_nodes(int device);
 

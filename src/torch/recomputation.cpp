@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <atomic>
+
 #include "base/env.h"
 
 namespace torch_pjrt {
@@ -10,6 +12,8 @@ namespace {
 
 // The autograd graph task in which an operator was last seen with gradients off, on this thread.
 thread_local int plain_backward_task = -1;
+
+std::atomic<bool> seen_backward{false};
 
 // The newest pending value, which exists last.
 lazy::Value newest_value(const lazy::Graph& graph) {
@@ -27,6 +31,7 @@ lazy::Value newest_value(const lazy::Graph& graph) {
 bool is_recomputing() {
   const int task = torch::autograd::get_current_graph_task_id();
   if (task == -1) return false;
+  seen_backward.store(true, std::memory_order_relaxed);
   if (!at::GradMode::is_enabled()) {
     plain_backward_task = task;
     return false;
@@ -36,11 +41,12 @@ bool is_recomputing() {
 
 }  // namespace
 
+bool has_seen_backward() { return seen_backward.load(std::memory_order_relaxed); }
+
 void follow_recomputation(lazy::Graph& graph) {
   static const bool is_wanted = env_flag("XLA_REMAT_BARRIER", true);
-  if (!is_wanted) return;
   lazy::RematRegion& region = graph.remat_region();
-  const bool recomputing = is_recomputing();
+  const bool recomputing = is_recomputing() && is_wanted;
   if (recomputing == region.is_active()) return;
   if (!recomputing) {
     region.leave();

@@ -9,4 +9,7 @@ namespace torch_pjrt {
 // according to what autograd is doing on this thread. XLA_REMAT_BARRIER=0 switches it off.
 void follow_recomputation(lazy::Graph& graph);
 
+// Whether an operator was ever recorded inside a backward.
+bool has_seen_backward();
+
 }  // namespace torch_pjrt

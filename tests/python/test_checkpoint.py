@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 
@@ -60,7 +61,6 @@ def assert_close(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> No
 
 def run(run_model: Callable[[torch.nn.Module, torch.Tensor], torch.Tensor], module: torch.nn.Module, device: object):
     """Loss and gradients of a copy of the module on the device."""
-    import copy
 
     module = copy.deepcopy(module).to(device)
     torch.manual_seed(1)
@@ -189,8 +189,6 @@ def test_batch_norm(way):
     check_against_cpu(model, module)
     buffers = []
     for device in ("cpu", DEVICE):
-        import copy
-
         copied = copy.deepcopy(module).to(device)
         model(copied, torch.linspace(-1, 1, 8 * DIM).view(8, DIM).to(device).requires_grad_()).backward()
         buffers.append([buffer.cpu() for buffer in copied.buffers()])
@@ -228,7 +226,8 @@ def test_dropout_replays_its_mask(way):
     def part(x: torch.Tensor) -> torch.Tensor:
         dropped = torch.nn.functional.dropout(x, 0.5)
         masks.append(dropped.detach() != 0)
-        return dropped * 3
+        # A result that the backward needs, so that early stop does not leave the mask out.
+        return torch.tanh(dropped) * dropped
 
     x = torch.ones(64, 64, device=DEVICE, requires_grad=True)
     out = way(part, x)
@@ -291,14 +290,15 @@ def temporaries(blocks: torch.nn.Module, call: Callable[..., torch.Tensor]) -> i
     x = torch.randn(2048, DIM).to(DEVICE).requires_grad_()
     blocks.zero_grad()
     torch_xla.sync(wait=True)
-    before = len(torch_xla.debug.executables())
+    before = [program["runs"] for program in torch_xla.debug.executables()]
     h = x
     for block in blocks:
         h = call(block, h)
     h.square().mean().backward()
     torch_xla.sync(wait=True)
-    (program,) = torch_xla.debug.executables()[before:]
-    return program["temp_bytes"]
+    programs = torch_xla.debug.executables()
+    (ran,) = (program for i, program in enumerate(programs) if i >= len(before) or program["runs"] > before[i])
+    return ran["temp_bytes"]
 
 
 def test_it_saves_memory(way):
@@ -306,9 +306,6 @@ def test_it_saves_memory(way):
     plain = temporaries(blocks, lambda block, x: block(x))
     if plain == 0:
         pytest.skip("the plugin counts no temporaries")
-    description = torch_xla._XLAC.plugin_description()
-    if description.startswith("cpu|") and "xla_cpu_pjrt" in description:
-        pytest.skip("this plugin ignores barriers when it schedules; see docs/checkpointing.md")
     assert temporaries(blocks, way) < 0.5 * plain
 
 
@@ -340,7 +337,7 @@ def test_create_graph_without_checkpointing_gets_no_barrier():
 def test_a_recomputation_enters_through_barriers(way):
     x = torch.ones(4, device=DEVICE, requires_grad=True)
     torch_xla.sync()
-    way(lambda x: torch.sin(x) * 2, x).sum().backward()
+    way(lambda x: torch.tanh(x) * 2, x).sum().backward()
     assert pending_barriers([x.grad]) >= 1
 
 
@@ -349,7 +346,7 @@ def test_the_switch(run_python):
 import torch, torch_xla, torch_xla.debug
 from torch.utils.checkpoint import checkpoint
 x = torch.ones(4, device="xla", requires_grad=True)
-checkpoint(lambda x: torch.sin(x) * 2, x, use_reentrant=False).sum().backward()
+checkpoint(lambda x: torch.tanh(x) * 2, x, use_reentrant=False).sum().backward()
 print(torch_xla.debug.tensors_text([x.grad]).count("xla::optimization_barrier("))
 """
     assert run_python(program, XLA_REMAT_BARRIER="0") == "0"

@@ -17,11 +17,15 @@ _MAX_GRAPHS = 8
 
 
 def write(path: str | os.PathLike[str], title: str) -> None:
+    write_data(path, collect(title))
+
+
+def write_data(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
+    """The page that shows what `collect` gave."""
     # A "<" in a string could end the script element.
-    data = json.dumps(collect(title), separators=(",", ":")).replace("<", "\\u003c")
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     template = _TEMPLATE.read_text(encoding="utf-8")
-    assert _PLACEHOLDER in template
-    Path(path).write_text(template.replace(_PLACEHOLDER, data, 1), encoding="utf-8")
+    Path(path).write_text(template.replace(_PLACEHOLDER, text, 1), encoding="utf-8")
 
 
 def collect(title: str = "") -> dict[str, Any]:
