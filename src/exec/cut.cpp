@@ -271,7 +271,7 @@ void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
 
 void cut_when_long(lazy::Graph& graph) {
   static const auto limit = static_cast<size_t>(env_int("XLA_MAX_PENDING_NODES", 8192));
-  if (graph.num_pending() >= limit) cut(graph, "pending operators");
+  if (graph.num_pending() >= limit) cut(graph, "the limit of XLA_MAX_PENDING_NODES", lazy::LocationScope::current());
 }
 
 void set_compile_options(std::map<std::string, std::string> options) {

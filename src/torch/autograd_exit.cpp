@@ -25,8 +25,8 @@ std::vector<int> devices_in_use() {
 }
 
 void run_backward(int device) {
-  const auto options = at::TensorOptions(at::Device(at::kXLA, static_cast<c10::DeviceIndex>(device))).requires_grad(true);
-  const at::Tensor x = at::ones({}, options);
+  const at::Tensor x = at::ones({}, at::Device(at::kXLA, static_cast<c10::DeviceIndex>(device)));
+  x.set_requires_grad(true);
   torch::autograd::backward({x.mul(x)}, {});
 }
 
