@@ -20,22 +20,6 @@ struct Line {
   std::optional<double> scale;  // as given by the caller, output over input
 };
 
-Taps nearest_taps(const Line& line, float shift) {
-  const float scale = line.scale && *line.scale > 0 ? static_cast<float>(1.0 / *line.scale)
-                                                    : static_cast<float>(line.input) / static_cast<float>(line.output);
-  Taps taps(line.input);
-  for (int64_t i = 0; i < line.output; ++i) {
-    int64_t index = i;
-    if (shift != 0.0f || (line.output != line.input && line.output != 2 * line.input)) {
-      index = static_cast<int64_t>(std::floor((static_cast<float>(i) + shift) * scale));
-    } else if (line.output == 2 * line.input) {
-      index = i / 2;
-    }
-    taps.add({{std::min(index, line.input - 1), 1.0}});
-  }
-  return taps;
-}
-
 // Where output `i` lies on the input line; Real is the type that ATen computes it in.
 template <typename Real>
 class Source {
@@ -53,10 +37,41 @@ class Source {
     return align_corners_ ? scale_ * position : scale_ * (position + Real(0.5)) - Real(0.5);
   }
 
+  Real scale() const { return scale_; }
+
  private:
   bool align_corners_;
   Real scale_;
 };
+
+// ATen's backward kernels round differently: in float32, and without looking at the scale where the sizes say enough.
+Taps nearest_backward_taps(const Line& line, bool is_exact) {
+  const float scale = Source<float>(line, false).scale();
+  Taps taps(line.input);
+  for (int64_t i = 0; i < line.output; ++i) {
+    int64_t index = i;
+    if (is_exact) {
+      index = static_cast<int64_t>(std::floor((static_cast<float>(i) + 0.5f) * scale));
+    } else if (line.output == 2 * line.input) {
+      index = i / 2;
+    } else if (line.output != line.input) {
+      index = static_cast<int64_t>(std::floor(static_cast<float>(i) * scale));
+    }
+    taps.add({{std::min(index, line.input - 1), 1.0}});
+  }
+  return taps;
+}
+
+template <typename Real>
+Taps nearest_taps(const Line& line, bool is_exact) {
+  const Source<Real> source(line, false);
+  Taps taps(line.input);
+  for (int64_t i = 0; i < line.output; ++i) {
+    const Real at = is_exact ? source.at(i) + Real(0.5) : source.scale() * static_cast<Real>(i);
+    taps.add({{std::min(static_cast<int64_t>(std::floor(at)), line.input - 1), 1.0}});
+  }
+  return taps;
+}
 
 template <typename Real>
 Taps linear_taps(const Line& line, bool align_corners) {
@@ -108,18 +123,28 @@ Taps cubic_taps(const Line& line, bool align_corners) {
 
 enum class Mode { kNearest, kNearestExact, kLinear, kCubic };
 
-Taps make_taps(Mode mode, const Line& line, bool align_corners, bool is_double) {
+template <typename Real>
+Taps make_taps(Mode mode, const Line& line, bool align_corners) {
   switch (mode) {
     case Mode::kNearest:
-      return nearest_taps(line, 0.0f);
+      return nearest_taps<Real>(line, false);
     case Mode::kNearestExact:
-      return nearest_taps(line, 0.5f);
+      return nearest_taps<Real>(line, true);
     case Mode::kLinear:
-      return is_double ? linear_taps<double>(line, align_corners) : linear_taps<float>(line, align_corners);
+      return linear_taps<Real>(line, align_corners);
     case Mode::kCubic:
-      return is_double ? cubic_taps<double>(line, align_corners) : cubic_taps<float>(line, align_corners);
+      return cubic_taps<Real>(line, align_corners);
   }
   TP_CHECK(false, "unknown interpolation");
+}
+
+Taps make_backward_taps(Mode mode, const Line& line, bool align_corners, bool is_double) {
+  if (mode == Mode::kNearest || mode == Mode::kNearestExact) {
+    return nearest_backward_taps(line, mode == Mode::kNearestExact).transposed();
+  }
+  const Taps taps =
+      is_double ? make_taps<double>(mode, line, align_corners) : make_taps<float>(mode, line, align_corners);
+  return taps.transposed();
 }
 
 // The scales of 1, 2 or 3 spatial dimensions, outermost first.
@@ -146,8 +171,11 @@ Values interpolate(LoweringContext& ctx, Mode mode) {
   if (is_weighted || is_backward) x = ctx.b.convert(x, wide(dtype));
   for (size_t i = 0; i < output.size(); ++i) {
     const Line line{.input = input[i + 2], .output = output[i], .scale = scales[i]};
-    const Taps taps = make_taps(mode, line, ctx.flag("align_corners"), dtype == DType::kF64);
-    x = resample(ctx.b, x, static_cast<int64_t>(i) + 2, is_backward ? taps.transposed() : taps);
+    const bool align_corners = ctx.flag("align_corners"), is_double = dtype == DType::kF64;
+    const Taps taps = is_backward ? make_backward_taps(mode, line, align_corners, is_double)
+                      : is_double ? make_taps<double>(mode, line, align_corners)
+                                  : make_taps<float>(mode, line, align_corners);
+    x = resample(ctx.b, x, static_cast<int64_t>(i) + 2, taps);
   }
   return {ctx.b.convert(x, dtype)};
 }

@@ -63,7 +63,7 @@ def test_index_add(dim):
 
 
 def test_index_add_into_a_scalar():
-    assert_same(lambda x, i, s: x.index_add(0, i, s), torch.tensor(1.0), torch.tensor([0]), torch.tensor([2.0]))
+    assert_same(lambda x, i, s: x.index_add(0, i, s), torch.tensor(1.0), torch.tensor([0]), torch.tensor(2.0))
 
 
 def test_index_copy():

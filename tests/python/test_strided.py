@@ -52,6 +52,7 @@ def test_as_strided(size, stride, offset):
 
 
 def compiles_for(step):
+    torch_xla.sync(wait=True)
     step(0)
     torch_xla.sync(wait=True)
     before = metrics.counter_value("UncachedCompile") or 0
