@@ -112,33 +112,6 @@ Values lower_slice_backward(LoweringContext& ctx) {
   return {ctx.b.pad(grad_output, ctx.b.constant(0, grad_output.dtype()), low, high, interior)};
 }
 
-// Whether the search goes on above `at`: ATen's lower_bound and upper_bound, which put NaN last.
-Expr is_below(const Expr& at, const Expr& value, bool right) { return right ? ~(at > value) : ~(at >= value); }
-
-// For each value the insertion point into its row of `sequence` [rows, n]; `row_starts` is where that row begins in the
-// flat sequence, `sorter` reorders each row.
-Expr binary_search(const Expr& sequence, std::optional<Expr> sorter, int64_t n, const Expr& row_starts,
-                   const Expr& values, bool right) {
-  Builder& b = sequence.builder();
-  const DType dtype = index_dtype(sequence.value().numel() + n);
-  Expr start(b, b.splat(0, {dtype, values.dims()}));
-  Expr end = start + static_cast<double>(n);
-  for (int64_t left = n; left > 0; left /= 2) {
-    const Expr middle = start + (end - start) / 2.0;
-    Expr at = middle;
-    if (sorter) {
-      const Value sorted = take_rows(b, flatten(b, *sorter), 0, row_starts + middle);
-      at = Expr(b, sorted).convert(dtype);
-    }
-    const Expr probed(b, take_rows(b, flatten(b, sequence), 0, row_starts + at));
-    const Expr goes_up = is_below(probed, values, right) & (start < end);
-    const Expr stays = ~goes_up & (start < end);
-    start = select(goes_up, middle + 1.0, start);
-    end = select(stays, middle, end);
-  }
-  return start;
-}
-
 Values lower_search(LoweringContext& ctx, std::string_view sequence_name) {
   Builder& b = ctx.b;
   const DType dtype = ctx.result_type({sequence_name, "self"});

@@ -63,4 +63,10 @@ stablehlo::Value scan(stablehlo::Builder& b, stablehlo::Reduction reduction, sta
 // For a 1-D mask, the number of set elements before each one, as index_dtype of its size.
 Expr ranks_of_set(stablehlo::Builder& b, stablehlo::Value mask);
 
+// For each value the insertion point into its row of `sequence` [rows, n], which begins at `row_starts` in the flat
+// sequence; `sorter` reorders each row. After equal elements when `right`. NaN come last. `row_starts` has the dims of
+// `values` and the dtype index_dtype(numel of sequence + n).
+Expr binary_search(const Expr& sequence, std::optional<Expr> sorter, int64_t n, const Expr& row_starts,
+                   const Expr& values, bool right);
+
 }  // namespace torch_pjrt

@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/indexing.h"
 #include "ops/registry.h"
+#include "ops/sort.h"
 
 namespace torch_pjrt {
 
@@ -177,10 +178,8 @@ Value sample_with_replacement(LoweringContext& ctx, const Expr& probabilities, i
   const Expr cumulative(b, scan(b, Reduction::kAdd, probabilities, 1));
   const Expr total(b, b.slice_dim(cumulative, 1, n - 1, n));
   const Expr target = unit_interval(random_words(ctx, {rows, samples}), probabilities.dtype()) * total;
-  const Dims triples = {rows, samples, n};
-  const Value passed = b.compare(Comparison::kLe, b.broadcast_in_dim(cumulative, triples, {0, 2}),
-                                 b.broadcast_in_dim(target, triples, {0, 1}));
-  const Expr index(b, b.reduce(Reduction::kAdd, b.convert(passed, DType::kS32), {2}));
+  const Expr row(b, b.iota({index_dtype(rows * n + n), {rows, samples}}, 0));
+  const Expr index = binary_search(cumulative, std::nullopt, n, row * static_cast<double>(n), target, true);
   // Rounding must not choose an impossible category: take the next possible one, or the last.
   const Expr at = positions(b, {rows, n}, 1);
   const Expr is_possible = probabilities > 0.0;
@@ -192,14 +191,9 @@ Value sample_with_replacement(LoweringContext& ctx, const Expr& probabilities, i
 
 // The order of exponential arrival times with rates `probabilities` is a sample without replacement.
 Value sample_without_replacement(LoweringContext& ctx, const Expr& probabilities, int64_t samples) {
-  Builder& b = ctx.b;
   const RandomWords words = private_random_words(ctx, probabilities.dims());
-  const Expr times = -log(open_unit_interval(words, probabilities.dtype())) / probabilities;
-  const Value at = positions(b, probabilities.dims(), 1);
-  const Value order = b.sort({times, at}, 1, true, [&](const Values& arguments) {
-    return Values{b.compare(Comparison::kLt, arguments[0], arguments[1])};
-  })[1];
-  return b.slice_dim(order, 1, 0, samples);
+  const Expr log_times = log(-log(open_unit_interval(words, probabilities.dtype())));
+  return top_along(ctx.b, (log(probabilities) - log_times).convert(DType::kF32), 1, samples, true).indices;
 }
 
 Values lower_multinomial(LoweringContext& ctx) {

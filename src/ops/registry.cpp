@@ -37,6 +37,7 @@ const std::vector<const OpTable& (*)()>& families() {
       embedding_ops,
       shape_ops,
       upsample_ops,
+      grid_sampler_ops,
       index_ops,
       scatter_ops,
       sort_ops,

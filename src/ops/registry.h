@@ -60,6 +60,7 @@ const OpTable& index_ops();
 const OpTable& scatter_ops();
 const OpTable& shape_ops();
 const OpTable& upsample_ops();
+const OpTable& grid_sampler_ops();
 const OpTable& sort_ops();
 const OpTable& factory_ops();
 const OpTable& random_ops();

@@ -1,4 +1,9 @@
 // Sorting and order statistics. NaN counts as larger than every number, as in ATen.
+#include "ops/sort.h"
+
+#include <limits>
+#include <numeric>
+
 #include "ops/indexing.h"
 #include "ops/registry.h"
 
@@ -11,10 +16,6 @@ using stablehlo::Values;
 
 namespace {
 
-struct Sorted {
-  Value values, indices;
-};
-
 // Whether `x` comes before `y`.
 Expr precedes(const Expr& x, const Expr& y, bool descending) {
   const Expr ordered = descending ? x > y : x < y;
@@ -22,15 +23,80 @@ Expr precedes(const Expr& x, const Expr& y, bool descending) {
   return ordered | (descending ? is_nan(x) & ~is_nan(y) : ~is_nan(x) & is_nan(y));
 }
 
-// Stable. `x` has at least one dimension; the indices are index_dtype.
-Sorted sort_along(Builder& b, Value x, int64_t dim, bool descending) {
-  const Value indices = positions(b, x.dims(), dim);
-  if (x.dim(dim) <= 1) return {x, indices};
-  const Values result = b.sort({x, indices}, dim, true, [&](const Values& arguments) {
+// Elements of at most 32 bits fit beside their index into one integer, which sorts several times as fast as a pair
+// does.
+bool fits_beside_index(Value x, int64_t dim) {
+  return size_bytes(x.dtype()) <= 4 && index_dtype(x.dim(dim)) == DType::kS32;
+}
+
+// s64 in [-2^31, 2^31), ordered as the elements are.
+Expr order_key(const Expr& x) {
+  if (x.dtype() == DType::kU32) return x.convert(DType::kS64) - 0x1p31;
+  if (!is_floating(x.dtype())) return x.convert(DType::kS64);
+  const Expr single = x.convert(DType::kF32);
+  const Expr bits(x.builder(), x.builder().bitcast_convert(single, DType::kS32));
+  const double largest = std::numeric_limits<int32_t>::max();
+  // Negative numbers order backwards by their bits.
+  const Expr ordered = select(bits < 0.0, bits ^ bits.like(largest), bits);
+  return select(is_nan(single), largest, select(single == 0.0, 0.0, ordered)).convert(DType::kS64);
+}
+
+Sorted sort_packed(Builder& b, Value x, int64_t dim, bool descending) {
+  Expr key = order_key({b, x});
+  if (descending) key = ~key;
+  const Expr index = positions(b, x.dims(), dim).convert(DType::kS64);
+  const Value packed = key.binary("stablehlo.shift_left", key.like(32.0)) | index;
+  const Expr sorted(b, b.sort({packed}, dim, false, [&](const Values& arguments) {
+    return Values{b.compare(stablehlo::Comparison::kLt, arguments[0], arguments[1])};
+  })[0]);
+  const Value indices = (sorted & sorted.like(0xFFFFFFFF)).convert(DType::kS32);
+  return {gather_along(b, x, dim, indices), indices};
+}
+
+Sorted sort_pairs(Builder& b, Value x, int64_t dim, bool descending) {
+  const Values result = b.sort({x, positions(b, x.dims(), dim)}, dim, true, [&](const Values& arguments) {
     return Values{precedes({b, arguments[0]}, {b, arguments[1]}, descending)};
   });
   return {result[0], result[1]};
 }
+
+// Numbers that f32 holds exactly: for them XLA has a selection that does not sort.
+bool is_exact_in_single(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kPred ||
+         ((is_floating(dtype) || is_integral(dtype)) && size_bytes(dtype) <= 2);
+}
+
+// chlo.top_k puts positive NaN first and negative NaN last, and of equal elements the first one first.
+Sorted select_top(Builder& b, Value x, int64_t dim, int64_t k, bool largest) {
+  const int64_t last = x.rank() - 1;
+  Dims order(x.dims().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[dim], order[last]);
+  const Expr single = Expr(b, b.transpose(x, order)).convert(DType::kF32);
+  const uint32_t nan_bits = largest ? 0x7FC00000 : 0xFFC00000;
+  const Expr nan(b, b.bitcast_convert(b.splat(int64_t{nan_bits}, {DType::kU32, single.dims()}), DType::kF32));
+  const auto [values, indices] = b.top_k(select(is_nan(single), nan, largest ? single : -single), k);
+  const Value indices_back = b.transpose(indices, order);
+  return {gather_along(b, x, dim, indices_back), indices_back};
+}
+
+}  // namespace
+
+Sorted sort_along(Builder& b, Value x, int64_t dim, bool descending) {
+  if (x.dim(dim) <= 1) return {x, positions(b, x.dims(), dim)};
+  return fits_beside_index(x, dim) ? sort_packed(b, x, dim, descending) : sort_pairs(b, x, dim, descending);
+}
+
+Sorted top_along(Builder& b, Value x, int64_t dim, int64_t k, bool largest) {
+  const int64_t size = x.dim(dim);
+  // The selection's time grows with k.
+  const bool selects = is_exact_in_single(x.dtype()) && x.numel() > 0 && k > 0 && k <= size / 8;
+  if (selects) return select_top(b, x, dim, k, largest);
+  const Sorted sorted = sort_along(b, x, dim, largest);
+  return {b.slice_dim(sorted.values, dim, 0, k), b.slice_dim(sorted.indices, dim, 0, k)};
+}
+
+namespace {
 
 // An operator along `dim`; a scalar counts as one dimension of one element.
 struct Line {
@@ -63,11 +129,10 @@ Values lower_sort(LoweringContext& ctx) {
 
 Values lower_topk(LoweringContext& ctx) {
   const Line line(ctx);
-  const Sorted sorted = sort_along(ctx.b, line.self, line.dim, ctx.flag("largest", true));
   const int64_t k = ctx.integer("k");
-  if (line.is_scalar && k == 1) return as_results(ctx, line, sorted);
-  const auto first = [&](Value x) { return ctx.b.slice_dim(x, line.dim, 0, k); };
-  return {first(sorted.values), ctx.b.convert(first(sorted.indices), DType::kS64)};
+  const Sorted top = top_along(ctx.b, line.self, line.dim, k, ctx.flag("largest", true));
+  if (line.is_scalar && k == 1) return as_results(ctx, line, top);
+  return {top.values, ctx.b.convert(top.indices, DType::kS64)};
 }
 
 Values lower_kthvalue(LoweringContext& ctx) {

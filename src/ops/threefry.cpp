@@ -14,32 +14,46 @@ namespace {
 constexpr uint32_t kParity = 0x1BD11BDA;
 constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 
-Expr word(const Expr& like, int64_t value) {
-  Builder& b = like.builder();
-  return {b, b.splat(value, {DType::kU32, like.dims()})};
-}
-
-Expr rotate_left(const Expr& x, int bits) {
-  return x.binary("stablehlo.shift_left", word(x, bits)) |
-         x.binary("stablehlo.shift_right_logical", word(x, 32 - bits));
-}
-
 Expr low_word(const Expr& x) { return x.convert(DType::kU32); }
 Expr high_word(const Expr& x) { return x.binary("stablehlo.shift_right_logical", x.like(32.0)).convert(DType::kU32); }
 
-RandomWords threefry(const RandomWords& key, const RandomWords& counter) {
-  const std::array<Expr, 3> keys = {key.first, key.second, key.first ^ key.second ^ word(key.first, kParity)};
-  Expr x = counter.first + keys[0], y = counter.second + keys[1];
-  for (int group = 0; group < 5; ++group) {
-    for (const int bits : kRotations[group % 2]) {
-      x = x + y;
-      y = rotate_left(y, bits) ^ x;
+Expr word(Builder& b, int64_t value) { return {b, b.constant(value, DType::kU32)}; }
+
+// Twenty rounds over words of one size; `key` is scalar.
+class Threefry {
+ public:
+  Threefry(Builder& builder, const Dims& dims) : b_(builder), dims_(dims) {}
+
+  RandomWords operator()(const RandomWords& key, const RandomWords& counter) {
+    const std::array<Expr, 3> keys = {key.first, key.second, key.first ^ key.second ^ word(b_, kParity)};
+    Expr x = counter.first + keys[0], y = counter.second + keys[1];
+    for (int group = 0; group < 5; ++group) {
+      for (const int bits : kRotations[group % 2]) {
+        x = x + y;
+        y = rotate_left(y, bits) ^ x;
+      }
+      x = x + keys[(group + 1) % 3];
+      y = y + (keys[(group + 2) % 3] + word(b_, group + 1));
     }
-    x = x + keys[(group + 1) % 3];
-    y = y + keys[(group + 2) % 3] + word(key.first, group + 1);
+    return {x, y};
   }
-  return {x, y};
-}
+
+ private:
+  Expr rotate_left(const Expr& x, int bits) {
+    return x.binary("stablehlo.shift_left", splat(bits)) | x.binary("stablehlo.shift_right_logical", splat(32 - bits));
+  }
+
+  // The rotations come back every eight rounds: each constant is emitted once.
+  Expr splat(int bits) {
+    Value& value = splats_[static_cast<size_t>(bits)];
+    if (!value) value = b_.splat(int64_t{bits}, {DType::kU32, dims_});
+    return {b_, value};
+  }
+
+  Builder& b_;
+  const Dims& dims_;
+  std::array<Value, 32> splats_;
+};
 
 RandomWords split(const Expr& x) { return {low_word(x), high_word(x)}; }
 
@@ -54,20 +68,21 @@ Expr counters(Builder& b, const Expr& first, const Dims& dims) {
 RandomWords random_words(LoweringContext& ctx, const Dims& dims, uint32_t stream) {
   const Expr seed(ctx.b, ctx.seed()), offset(ctx.b, ctx.offset());
   RandomWords key = split(seed);
-  if (stream != 0) key.second = key.second ^ word(key.second, stream * int64_t{0x9E3779B9} & 0xFFFFFFFF);
-  return threefry(key, split(counters(ctx.b, offset, dims)));
+  if (stream != 0) key.second = key.second ^ word(ctx.b, (stream * int64_t{0x9E3779B9}) & 0xFFFFFFFF);
+  return Threefry(ctx.b, dims)(key, split(counters(ctx.b, offset, dims)));
 }
 
 RandomWords private_random_words(LoweringContext& ctx, const Dims& dims) {
   const RandomWords key = random_words(ctx, {}, 0xFFFFFFFF);
-  return threefry(key, split(counters(ctx.b, Expr(ctx.b, ctx.b.constant(0, DType::kU64)), dims)));
+  const Expr zero(ctx.b, ctx.b.constant(0, DType::kU64));
+  return Threefry(ctx.b, dims)(key, split(counters(ctx.b, zero, dims)));
 }
 
 namespace {
 
 // The upper `bits` bits of the element's words, as an integer below 2^bits.
 Expr upper_bits(const RandomWords& words, int bits) {
-  if (bits <= 32) return words.first.binary("stablehlo.shift_right_logical", word(words.first, 32 - bits));
+  if (bits <= 32) return words.first.binary("stablehlo.shift_right_logical", words.first.like(32.0 - bits));
   const Expr high = words.first.convert(DType::kU64), low = words.second.convert(DType::kU64);
   const Expr all = high.binary("stablehlo.shift_left", high.like(32.0)) | low;
   return all.binary("stablehlo.shift_right_logical", all.like(64.0 - bits));

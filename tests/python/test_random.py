@@ -238,3 +238,10 @@ def test_generator_state_can_be_restored():
     first = torch.randn(3, generator=generator, device="xla").cpu()
     generator.set_state(state)
     assert torch.equal(first, torch.randn(3, generator=generator, device="xla").cpu())
+
+
+def test_words_are_threefry_2x32():
+    """The published answer for a key and a counter of zeros."""
+    torch.manual_seed(0)
+    word = torch.empty(1, dtype=torch.int64, device="xla").random_(-(2**63), None).item()
+    assert word + 2**63 == 0x6B20015999BA4EFE

@@ -1,0 +1,92 @@
+// Operators that PyTorch composes for every backend but XLA, which it takes for one without views
+// (CompositeExplicitAutogradNonFunctional). Ours has views, and a composition of views keeps indices run-time inputs.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_trilinear_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/as_strided_scatter_native.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/diag_embed_native.h>
+#include <ATen/ops/diagonal_scatter_native.h>
+#include <ATen/ops/linalg_pinv_native.h>
+#include <ATen/ops/narrow_copy_native.h>
+#include <ATen/ops/new_empty_strided_native.h>
+#include <ATen/ops/select_backward_native.h>
+#include <ATen/ops/select_scatter_native.h>
+#include <ATen/ops/slice_scatter_native.h>
+#include <torch/library.h>
+
+#include <string_view>
+
+namespace torch_pjrt {
+namespace {
+
+at::Tensor contiguous_clone(const at::Tensor& view) { return view.clone(at::MemoryFormat::Contiguous); }
+
+// "aten::permute_copy" is permute and a copy of its result or results.
+void copy_of_view(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static constexpr std::string_view kSuffix = "_copy";
+  c10::OperatorName name = op.operator_name();
+  name.name.resize(name.name.size() - kSuffix.size());
+  // view_copy also takes what is no view.
+  if (name.name == "aten::view" && name.overload_name.empty()) name.name = "aten::reshape";
+  const auto view = c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str());
+  view.callBoxed(stack);
+  c10::IValue& result = stack->back();
+  if (result.isTensor()) {
+    result = contiguous_clone(result.toTensor());
+    return;
+  }
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& tensor : result.toTensorVector()) copies.push_back(contiguous_clone(tensor));
+  result = std::move(copies);
+}
+
+constexpr const char* kViewCopies[] = {
+    "_conj_copy",
+    "_fw_primal_copy",
+    "_neg_view_copy",
+    "_reshape_alias_copy",
+    "as_strided_copy",
+    "diagonal_copy",
+    "expand_copy",
+    "permute_copy",
+    "select_copy.int",
+    "slice_copy.Tensor",
+    "split_copy.Tensor",
+    "squeeze_copy",
+    "squeeze_copy.dim",
+    "squeeze_copy.dims",
+    "split_with_sizes_copy",
+    "t_copy",
+    "unbind_copy.int",
+    "transpose_copy.int",
+    "unfold_copy",
+    "unsqueeze_copy",
+    "view_as_complex_copy",
+    "view_as_real_copy",
+    "view_copy",
+    "view_copy.dtype",
+};
+
+using PinvFunction = at::Tensor(const at::Tensor&, const std::optional<at::Tensor>&, const std::optional<at::Tensor>&,
+                                bool);
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  for (const char* name : kViewCopies) m.impl(name, torch::CppFunction::makeFromBoxedFunction<&copy_of_view>());
+  m.impl("_trilinear", at::native::_trilinear);
+  m.impl("as_strided_", at::native::as_strided__symint);
+  m.impl("as_strided_scatter", at::native::as_strided_scatter_symint);
+  m.impl("copy", at::native::copy);
+  m.impl("diag_embed", at::native::diag_embed);
+  m.impl("diagonal_scatter", at::native::diagonal_scatter);
+  m.impl("linalg_pinv.atol_rtol_tensor", static_cast<PinvFunction*>(at::native::linalg_pinv));
+  m.impl("narrow_copy", at::native::narrow_copy_dense_symint);
+  m.impl("new_empty_strided", at::native::new_empty_strided_symint);
+  m.impl("select_backward", at::native::select_backward_symint);
+  m.impl("select_scatter", at::native::select_scatter_symint);
+  m.impl("slice_scatter", at::native::slice_scatter);
+}
+
+}  // namespace
+}  // namespace torch_pjrt
