@@ -301,7 +301,10 @@ print(torch_xla.debug.optimized_hlo(program["id"]).count(b"tanh"))
 """
 
 
-@pytest.fixture(params=["newest", "oldest"])
+MERGES = "xla-cpu-pjrt 0.0.1 merges what a barrier separates; see docs/checkpointing.md"
+
+
+@pytest.fixture(params=["newest", pytest.param("oldest", marks=pytest.mark.xfail(strict=True, reason=MERGES))])
 def plugin(request: pytest.FixtureRequest) -> dict[str, str]:
     """The environment that selects one of the CPU plugins."""
     import importlib.util
