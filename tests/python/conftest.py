@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
 import torch_xla
 import torch_xla.debug
@@ -53,3 +54,9 @@ def no_fallbacks() -> Iterator[None]:
     before = count()
     yield
     assert count() == before
+
+
+@pytest.fixture
+def seeded() -> None:
+    """The test draws the same numbers in every run."""
+    torch.manual_seed(0)

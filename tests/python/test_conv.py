@@ -8,7 +8,7 @@ from torch import nn
 
 import torch_xla  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "seeded")
 
 CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}

@@ -9,7 +9,7 @@ from parity import assert_same
 
 import torch_xla  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "seeded")
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16]
 REDUCTIONS = ["none", "mean", "sum"]

@@ -9,6 +9,8 @@ from parity import assert_equal, assert_same, on_xla
 
 import torch_xla
 
+pytestmark = pytest.mark.usefixtures("seeded")
+
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
 

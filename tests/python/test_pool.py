@@ -10,7 +10,7 @@ from parity import assert_same
 
 import torch_xla  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("no_fallbacks")
+pytestmark = pytest.mark.usefixtures("no_fallbacks", "seeded")
 
 SIZES = (11, 9, 7)
 MAX_POOL = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
