@@ -34,9 +34,17 @@ def register() -> None:
         torch._register_device_module("xla", _device_module)
     _storage.install()
     _optimizers.install()
-    atexit.register(_XLAC.settle_autograd)
+    atexit.register(_settle_autograd, os.getpid())
     _seed_with_torch()
     _registered = True
+
+
+def _settle_autograd(process: int) -> None:
+    # A forked child has none of the threads that would be waited for.
+    if os.getpid() == process:
+        from . import _XLAC
+
+        _XLAC.settle_autograd()
 
 
 def _library_prefixes() -> list[str]:
