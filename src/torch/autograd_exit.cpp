@@ -1,8 +1,8 @@
 // A process that ends right after a backward.
 //
 // The engine's thread for the device frees what a backward held after it has let the caller go on. Where that includes
-// Python objects and the interpreter has ended meanwhile, taking the GIL ends the thread in a destructor, and the process
-// aborts. The thread works in order: when it has run another backward, it has freed the last one.
+// Python objects and the interpreter has ended meanwhile, taking the GIL ends the thread in a destructor, and the
+// process aborts. The thread works in order: when it has run another backward, it has freed the last one.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/autograd.h>
