@@ -3,8 +3,10 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/TensorImpl.h>
 
+#include "exec/runtime.h"
 #include "torch/access.h"
 #include "torch/device.h"
+#include "torch/errors.h"
 #include "torch/scalar_type.h"
 
 namespace torch_pjrt {
@@ -64,9 +66,15 @@ lazy::Buffer& buffer_of(const at::Tensor& tensor) {
 }
 
 int device_ordinal(std::optional<c10::Device> device) {
-  if (!device || !device->has_index()) return current_device();
-  TORCH_CHECK(device->type() == c10::DeviceType::XLA, "expected an xla device, got ", *device);
-  return device->index();
+  TORCH_CHECK(!device || device->type() == c10::DeviceType::XLA, "expected an xla device, got ", *device);
+  const int index = device && device->has_index() ? device->index() : current_device();
+  // Counting may start the client, and the first device always exists.
+  if (index > 0) {
+    const int count = with_c10_errors([] { return Runtime::device_count(); });
+    TORCH_CHECK(index < count, "xla:", index, ": invalid device ordinal; there ", count == 1 ? "is " : "are ", count,
+                count == 1 ? " device" : " devices");
+  }
+  return index;
 }
 
 c10::Storage make_storage(int device, size_t size_bytes) {

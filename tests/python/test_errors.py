@@ -102,8 +102,16 @@ def test_reading_a_freed_storage_is_an_error_and_refilling_it_works():
 
 
 def test_no_such_device():
-    with pytest.raises(IndexError, match="xla:99: invalid device ordinal"):
-        torch.ones(1, device="xla:99").cpu()
+    for call in (
+        lambda: torch.ones(1, device="xla:99"),
+        lambda: torch.ones(1).to("xla:99"),
+        lambda: torch.ones(1, device="xla:0").to("xla:99"),
+    ):
+        with pytest.raises(RuntimeError, match="xla:99: invalid device ordinal; there"):
+            call()
+    with torch.xla.device(99), pytest.raises(RuntimeError, match="xla:99: invalid device ordinal; there"):
+        torch.ones(1, device="xla")
+    torch_xla.sync(wait=True)
     assert torch.ones(1, device="xla:0").item() == 1
 
 
