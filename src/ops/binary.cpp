@@ -3,7 +3,7 @@
 #include <limits>
 #include <numbers>
 
-#include "ops/elementwise.h"
+#include "ops/special.h"
 
 namespace torch_pjrt {
 namespace {
@@ -180,12 +180,25 @@ Values lower_add(LoweringContext& ctx) {
   return {finish(reversed ? y - x : x - y, types)};
 }
 
+// A bool factor selects between x and x * 0: XLA would take x * convert(mask) for a choice between x and 0, which loses
+// the NaN of infinity times false.
+Values lower_mul(LoweringContext& ctx) {
+  const DType dtype = ctx.result_type({"self", "other"});
+  const bool is_masked = ctx.tensor_dtype("other") == DType::kPred && !is_integral(dtype) && dtype != DType::kPred;
+  const bool mixed = !is_masked && is_mixed(ctx, {"self", "other"}, dtype);
+  const ElementwiseTypes types = elementwise_types(Rule::kArithmetic, dtype, dtype, mixed);
+  const Expr x(ctx.b, ctx.operand("self", types.compute));
+  if (is_masked) return {select(Expr(ctx.b, ctx.tensor("other")), x, x * 0.0)};
+  return {finish(multiply_any(x, Expr(ctx.b, ctx.operand("other", types.compute))), types)};
+}
+
 Values lower_div(LoweringContext& ctx) {
   const std::string mode = ctx.string("rounding_mode");
   const DType dtype = ctx.result_type({"self", "other"});
-  const DType floating = mode.empty() ? to_floating(dtype, default_floating(ctx)) : dtype;
-  const bool in_dtype = mode.empty() && !is_mixed(ctx, {"self", "other"}, floating);
-  const ElementwiseTypes types = {in_dtype ? floating : wide(floating), floating};
+  const DType result = mode.empty() ? to_floating(dtype, default_floating(ctx)) : dtype;
+  // ATen rounds the quotient before truncating it, but floors by way of float32.
+  const bool in_dtype = mode != "floor" && !is_mixed(ctx, {"self", "other"}, result);
+  const ElementwiseTypes types = {in_dtype ? result : wide(result), result};
   const Expr x(ctx.b, ctx.operand("self", types.compute));
   const Expr y(ctx.b, ctx.operand("other", types.compute));
   if (mode.empty()) return {finish(x / y, types)};
@@ -240,7 +253,6 @@ Expr power_dynamic(const Expr& x, const Expr& exponent) {
 
 const std::vector<BinaryOp>& binary_functions() {
   static const std::vector<BinaryOp> rows = {
-      {"aten::mul", Rule::kArithmetic, multiply_any},
       {"aten::floor_divide", Rule::kWide, floor_divide},
       {"aten::remainder", Rule::kWide, remainder},
       {"aten::fmod", Rule::kWide, fmod},
@@ -253,7 +265,9 @@ const std::vector<BinaryOp>& binary_functions() {
       {"aten::xlogy", Rule::kFloating, [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log(y)); }},
       {"aten::special_xlog1py", Rule::kFloating,
        [](const Expr& x, const Expr& y) { return xlogy_with(x, y, log1p(y)); }},
-      {"aten::special_zeta", Rule::kFloating, [](const Expr& x, const Expr& y) { return x.binary("chlo.zeta", y); }},
+      {"aten::special_zeta", Rule::kFloating, hurwitz_zeta},
+      {"aten::igamma", Rule::kWide, igamma},
+      {"aten::igammac", Rule::kWide, igammac},
       {"aten::heaviside", Rule::kSame, heaviside, "self", "values"},
       {"aten::maximum", Rule::kSame, [](const Expr& x, const Expr& y) { return maximum(x, y); }},
       {"aten::minimum", Rule::kSame, [](const Expr& x, const Expr& y) { return minimum(x, y); }},
@@ -285,6 +299,7 @@ const OpTable& binary_ops() {
   static const OpTable table = [] {
     OpTable entries;
     for (const BinaryOp& op : binary_functions()) entries.push_back({op.name, lower_binary});
+    entries.push_back({"aten::mul", lower_mul});
     for (const std::string_view name : {"aten::add", "aten::sub", "aten::rsub"}) {
       entries.push_back({.name = name, .lower = lower_add, .constant_defaults = {"alpha"}});
     }

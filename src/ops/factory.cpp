@@ -50,30 +50,36 @@ Values lower_arange(LoweringContext& ctx) {
   return {cast(ctx.b, result, type.dtype)};
 }
 
-// `steps` numbers from start to end, both included; the second half is counted from the end, as in ATen.
-Expr linear_spaced(LoweringContext& ctx, DType dtype) {
+// `steps` numbers from start to end, both included; the second half is counted from the end, as in ATen. Bounds and
+// step are rounded to `dtype` and the numbers computed in `compute`.
+Expr linear_spaced(LoweringContext& ctx, DType dtype, DType compute) {
   const Dims dims = {ctx.integer("steps")};
-  const Expr start(ctx.b, ctx.operand("start", dtype));
-  const Expr end(ctx.b, ctx.operand("end", dtype));
+  const auto bound = [&](std::string_view name) {
+    return Expr(ctx.b, ctx.b.reshape(cast(ctx.b, ctx.operand(name, dtype), compute), {}));
+  };
+  const Expr start = bound("start");
+  const Expr end = bound("end");
   const int64_t steps = dims[0];
   if (steps <= 1) return {ctx.b, ctx.b.broadcast_to(start, dims)};
-  const Expr step = (end - start) / static_cast<double>(steps - 1);
-  const Expr position(ctx.b, ctx.b.convert(ctx.b.iota({DType::kS32, dims}, 0), dtype));
+  Expr step = (end - start) / static_cast<double>(steps - 1);
+  if (is_reduced_floating(dtype)) step = step.convert(dtype).convert(compute);
+  const Expr index(ctx.b, ctx.b.iota({DType::kS32, dims}, 0));
+  const Expr position = index.convert(compute);
   const Expr from_start = start + step * position;
   const Expr from_end = end - step * (static_cast<double>(steps - 1) - position);
-  return select(position < static_cast<double>(steps / 2), from_start, from_end);
+  return select(index < static_cast<double>(steps / 2), from_start, from_end);
 }
 
 DType spacing_dtype(DType dtype) { return is_integral(dtype) ? DType::kF64 : wide(dtype); }
 
 Values lower_linspace(LoweringContext& ctx) {
   const DType dtype = ctx.output().dtype;
-  return {cast(ctx.b, linear_spaced(ctx, spacing_dtype(dtype)), dtype)};
+  return {cast(ctx.b, linear_spaced(ctx, dtype, spacing_dtype(dtype)), dtype)};
 }
 
 Values lower_logspace(LoweringContext& ctx) {
   const DType dtype = ctx.output().dtype;
-  const Expr exponents = linear_spaced(ctx, spacing_dtype(dtype));
+  const Expr exponents = linear_spaced(ctx, dtype, spacing_dtype(dtype));
   const Expr base(ctx.b, ctx.number("base", exponents.dtype(), 10.0));
   return {cast(ctx.b, power(base, exponents), dtype)};
 }
@@ -128,6 +134,7 @@ const OpTable& factory_ops() {
   static const OpTable table = {
       {.name = "aten::fill", .lower = lower_fill, .unread = {"self"}},
       {.name = "aten::zero", .lower = lower_zero, .unread = {"self"}},
+      {"aten::_efficientzerotensor", lower_zero},
       {"aten::full", lower_full},
       {"aten::scalar_tensor", lower_scalar_tensor},
       {"aten::arange", lower_arange, {"start", "end", "step"}},

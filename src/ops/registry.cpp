@@ -18,6 +18,7 @@ const std::vector<const OpTable& (*)()>& families() {
       unary_ops,
       binary_ops,
       ternary_ops,
+      special_ops,
       cast_ops,
       reduce_ops,
       scan_ops,

@@ -3,7 +3,7 @@
 #include <limits>
 #include <numbers>
 
-#include "ops/elementwise.h"
+#include "ops/special.h"
 
 namespace torch_pjrt {
 namespace {
@@ -49,6 +49,13 @@ Expr angle(const Expr& x) {
   return select(is_nan(x), x, select(x < 0.0, x.like(kPi), x.like(0.0)));
 }
 
+// XLA CPU (jaxlib 0.11) writes only some lanes of a vectorized float64 atan, which is what it makes of atan2 with a
+// constant 1.
+Expr atan(const Expr& x) {
+  if (x.dtype() != DType::kF64) return x.unary("chlo.atan");
+  return atan2(x, select(abs(x) < kInfinity, x.like(1.0), x.like(2.0)));
+}
+
 Expr sinc(const Expr& x) {
   const Expr scaled = x * kPi;
   return select(x == x.like(0.0), x.like(1.0), sin(scaled) / scaled);
@@ -57,14 +64,6 @@ Expr sinc(const Expr& x) {
 Expr log_base(const Expr& x, double base) { return log(x) / std::log(base); }
 
 Expr exp2(const Expr& x) { return is_complex(x.dtype()) ? exp(x * std::numbers::ln2) : power(x.like(2.0), x); }
-
-// -x log x, continued by 0 at 0 and by -inf for negative numbers.
-Expr entr(const Expr& x) {
-  return select(is_nan(x), x, select(x > 0.0, -x * log(x), select(x == 0.0, x.like(0.0), x.like(-kInfinity))));
-}
-
-// Inverse of the normal distribution function.
-Expr ndtri(const Expr& p) { return (p * 2.0 - 1.0).unary("chlo.erf_inv") * std::numbers::sqrt2; }
 
 Values lower_unary(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.tensor("self"));
@@ -121,26 +120,6 @@ Values lower_nan_to_num(LoweringContext& ctx) {
   return {select(is_nan(x), nan, finite)};
 }
 
-Values lower_polygamma(LoweringContext& ctx) {
-  const Expr x(ctx.b, ctx.tensor("self"));
-  const int64_t n = ctx.integer("n");
-  const ElementwiseTypes types = elementwise_types(Rule::kFloating, x.dtype(), default_floating(ctx));
-  const Expr y = x.convert(types.compute);
-  if (n == 0) return {finish(y.unary("chlo.digamma"), types)};
-  return {finish(y.like(static_cast<double>(n)).binary("chlo.polygamma", y), types)};
-}
-
-// log of the multivariate gamma function of dimension p.
-Values lower_mvlgamma(LoweringContext& ctx) {
-  const Expr x(ctx.b, ctx.tensor("self"));
-  const int64_t p = ctx.integer("p");
-  const ElementwiseTypes types = elementwise_types(Rule::kFloating, x.dtype(), default_floating(ctx));
-  const Expr y = x.convert(types.compute);
-  Expr sum = y.like(static_cast<double>(p * (p - 1)) * std::log(kPi) / 4.0);
-  for (int64_t i = 0; i < p; ++i) sum = sum + lgamma(y - static_cast<double>(i) / 2.0);
-  return {finish(sum, types)};
-}
-
 Values lower_logit(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.tensor("self"));
   const ElementwiseTypes types = elementwise_types(Rule::kFloating, x.dtype(), default_floating(ctx));
@@ -183,7 +162,9 @@ Values lower_frexp(LoweringContext& ctx) {
 
 }  // namespace
 
-const std::vector<UnaryOp>& unary_functions() {
+namespace {
+
+const std::vector<UnaryOp>& plain_functions() {
   static const std::vector<UnaryOp> rows = {
       {"aten::abs", Rule::kSame, absolute},
       {"aten::neg", Rule::kSame, [](const Expr& x) { return -x; }},
@@ -223,7 +204,7 @@ const std::vector<UnaryOp>& unary_functions() {
       {"aten::tanh", Rule::kFloating, [](const Expr& x) { return tanh(x); }},
       {"aten::asin", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.asin"); }},
       {"aten::acos", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.acos"); }},
-      {"aten::atan", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.atan"); }},
+      {"aten::atan", Rule::kFloating, atan},
       {"aten::asinh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.asinh"); }},
       {"aten::acosh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.acosh"); }},
       {"aten::atanh", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.atanh"); }},
@@ -234,9 +215,19 @@ const std::vector<UnaryOp>& unary_functions() {
       {"aten::erfinv", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.erf_inv"); }},
       {"aten::lgamma", Rule::kFloating, [](const Expr& x) { return lgamma(x); }},
       {"aten::digamma", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.digamma"); }},
-      {"aten::special_entr", Rule::kFloating, entr},
-      {"aten::special_ndtri", Rule::kFloating, ndtri},
   };
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<UnaryOp>& unary_functions() {
+  static const std::vector<UnaryOp> rows = [] {
+    std::vector<UnaryOp> all = plain_functions();
+    for (const auto* more : {&bessel_functions(), &special_functions()})
+      all.insert(all.end(), more->begin(), more->end());
+    return all;
+  }();
   return rows;
 }
 
@@ -247,8 +238,6 @@ const OpTable& unary_ops() {
       entries.push_back({op.name, op.name == "aten::round" ? lower_round : lower_unary});
     }
     entries.push_back({"aten::nan_to_num", lower_nan_to_num});
-    entries.push_back({"aten::polygamma", lower_polygamma});
-    entries.push_back({"aten::mvlgamma", lower_mvlgamma});
     entries.push_back({"aten::logit", lower_logit, {"eps"}});
     entries.push_back({"aten::frexp", lower_frexp});
     return entries;
