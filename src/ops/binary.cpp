@@ -127,13 +127,7 @@ Expr gcd(const Expr& x, const Expr& y) {
   const auto [m, n] = b.broadcast_pair(x.value(), y.value());
   const auto magnitude = [&](Value v) { return is_signed(v.dtype()) ? b.abs(v) : v; };
   const Values result = b.while_loop(
-      {magnitude(m), magnitude(n)},
-      [&](const Values& state) {
-        const Expr rest(b, state[1]);
-        Dims dims(static_cast<size_t>(rest.value().rank()));
-        for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
-        return Values{b.reduce(stablehlo::Reduction::kOr, rest != 0.0, dims)};
-      },
+      {magnitude(m), magnitude(n)}, [&](const Values& state) { return Values{any(Expr(b, state[1]) != 0.0)}; },
       [&](const Values& state) {
         const Expr a(b, state[0]);
         const Expr rest(b, state[1]);
@@ -251,7 +245,9 @@ Expr power_dynamic(const Expr& x, const Expr& exponent) {
   return select(exponent < 0.0, negative, positive);
 }
 
-const std::vector<BinaryOp>& binary_functions() {
+namespace {
+
+const std::vector<BinaryOp>& plain_functions() {
   static const std::vector<BinaryOp> rows = {
       {"aten::floor_divide", Rule::kWide, floor_divide},
       {"aten::remainder", Rule::kWide, remainder},
@@ -292,6 +288,18 @@ const std::vector<BinaryOp>& binary_functions() {
       {"aten::polar", Rule::kSame, [](const Expr& x, const Expr& y) { return complex(x * cos(y), x * sin(y)); }, "abs",
        "angle"},
   };
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<BinaryOp>& binary_functions() {
+  static const std::vector<BinaryOp> rows = [] {
+    std::vector<BinaryOp> all = plain_functions();
+    const auto& more = polynomial_functions();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
   return rows;
 }
 

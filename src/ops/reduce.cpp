@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ops/cast.h"
 #include "ops/elementwise.h"
@@ -13,38 +14,37 @@ using stablehlo::Reduction;
 using stablehlo::Value;
 using stablehlo::Values;
 
-ReductionDims::ReductionDims(const Dims& dims) { set(dims); }
+namespace {
+
+Dims all_of(const Dims& dims) {
+  Dims all(dims.size());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return all;
+}
+
+Dims named_dims(const LoweringContext& ctx, const Dims& dims, bool empty_is_none) {
+  if (!ctx.has("dim") || (empty_is_none && ctx.ints("dim").empty())) return all_of(dims);
+  if (dims.empty()) return {};  // dim 0 and -1 of a scalar name nothing
+  Dims named;
+  for (const int64_t dim : ctx.ints("dim")) named.push_back(dim < 0 ? dim + static_cast<int64_t>(dims.size()) : dim);
+  std::sort(named.begin(), named.end());
+  return named;
+}
+
+}  // namespace
+
+ReductionDims::ReductionDims(const Dims& dims, Dims reduced, bool keepdim)
+    : reduced_(std::move(reduced)), kept_shape_(dims), keepdim_(keepdim) {
+  for (const int64_t dim : reduced_) {
+    count_ *= dims[static_cast<size_t>(dim)];
+    kept_shape_[static_cast<size_t>(dim)] = 1;
+  }
+}
+
+ReductionDims::ReductionDims(const Dims& dims) : ReductionDims(dims, all_of(dims), false) {}
 
 ReductionDims::ReductionDims(const LoweringContext& ctx, const Dims& dims, bool empty_is_none)
-    : keepdim_(ctx.flag("keepdim")) {
-  const auto rank = static_cast<int64_t>(dims.size());
-  const bool is_all = !ctx.has("dim") || (empty_is_none && ctx.ints("dim").empty());
-  if (is_all) {
-    set(dims);
-    return;
-  }
-  kept_shape_ = dims;
-  if (rank == 0) return;  // dim 0 and -1 of a scalar name nothing
-  for (const int64_t dim : ctx.ints("dim")) reduced_.push_back(dim < 0 ? dim + rank : dim);
-  std::sort(reduced_.begin(), reduced_.end());
-  for (const int64_t dim : reduced_) {
-    count_ *= dims[static_cast<size_t>(dim)];
-    kept_shape_[static_cast<size_t>(dim)] = 1;
-  }
-}
-
-ReductionDims::ReductionDims(const Dims& dims, Dims reduced) : reduced_(std::move(reduced)), kept_shape_(dims) {
-  for (const int64_t dim : reduced_) {
-    count_ *= dims[static_cast<size_t>(dim)];
-    kept_shape_[static_cast<size_t>(dim)] = 1;
-  }
-}
-
-void ReductionDims::set(const Dims& dims) {
-  for (size_t i = 0; i < dims.size(); ++i) reduced_.push_back(static_cast<int64_t>(i));
-  kept_shape_.assign(dims.size(), 1);
-  count_ = product(dims);
-}
+    : ReductionDims(dims, named_dims(ctx, dims, empty_is_none), ctx.flag("keepdim")) {}
 
 Expr ReductionDims::keep(const Expr& result) const {
   return {result.builder(), result.builder().reshape(result, kept_shape_)};
@@ -210,6 +210,19 @@ Values lower_norm(LoweringContext& ctx) {
   return {dims.shape(result).convert(real_dtype(input))};
 }
 
+// Shrinks each slice along `dim` whose norm exceeds maxnorm.
+Values lower_renorm(LoweringContext& ctx) {
+  const Value self = ctx.tensor("self");
+  const Expr x(ctx.b, ctx.b.convert(self, wide(self.dtype())));
+  Dims others = all_of(self.dims());
+  others.erase(others.begin() + (ctx.integer("dim") + self.rank()) % self.rank());
+  const ReductionDims dims(self.dims(), others, true);
+  const Expr norm = dims.keep(vector_norm(x, ctx.real("p"), dims));
+  const Expr maxnorm(ctx.b, ctx.operand("maxnorm", norm.dtype()));
+  const Expr factor = select(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0);
+  return {(x * factor.convert(x.dtype())).convert(self.dtype())};
+}
+
 // The largest exponent is factored out; an infinite one is not, as inf - inf would be NaN.
 Values lower_logsumexp(LoweringContext& ctx) {
   const Value self = ctx.tensor("self");
@@ -264,6 +277,7 @@ const OpTable& reduce_ops() {
       {"aten::norm", lower_norm, {"p"}},
       {"aten::linalg_vector_norm", lower_norm, {"ord"}},
       {"aten::linalg__powsum", lower_norm, {"ord"}},
+      {"aten::renorm", lower_renorm, {"p"}},
       {"aten::logsumexp", lower_logsumexp},
       {"aten::count_nonzero", lower_count_nonzero},
       {"aten::trace", lower_trace},

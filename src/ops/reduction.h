@@ -10,6 +10,8 @@ class ReductionDims {
  public:
   // Reads `dim` (an int, a list, None or []) and `keepdim`. None and, unless `empty_is_none` is false, [] mean all.
   ReductionDims(const LoweringContext& ctx, const Dims& dims, bool empty_is_none = true);
+  // `reduced`, sorted.
+  ReductionDims(const Dims& dims, Dims reduced, bool keepdim);
   // All dimensions.
   explicit ReductionDims(const Dims& dims);
   // `reduced` of the dimensions `dims`, ascending.
@@ -25,8 +27,6 @@ class ReductionDims {
   Expr reduce(stablehlo::Reduction reduction, const Expr& x) const;
 
  private:
-  void set(const Dims& dims);
-
   Dims reduced_;
   Dims kept_shape_;
   bool keepdim_ = false;

@@ -11,17 +11,16 @@ using stablehlo::Reduction;
 using stablehlo::Value;
 using stablehlo::Values;
 
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// A scalar pred: true for any element.
 Expr any(const Expr& pred) {
   Dims dims(pred.dims().size());
   for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
   return {pred.builder(), pred.builder().reduce(Reduction::kOr, pred, dims)};
 }
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // (1 + 2x) erfcx(x) on [0, inf), in (x - 3.75) / (x + 3.75).
 constexpr std::array kErfcx{

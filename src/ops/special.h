@@ -10,6 +10,8 @@ namespace torch_pjrt {
 // Rows for the table of unary operators.
 const std::vector<UnaryOp>& bessel_functions();
 const std::vector<UnaryOp>& special_functions();
+// Rows for the table of binary operators.
+const std::vector<BinaryOp>& polynomial_functions();
 
 // Sum of coefficients[k] * T_k(t), with t in [-1, 1].
 template <typename Coefficients>
@@ -25,6 +27,8 @@ Expr chebyshev(const Expr& t, const Coefficients& coefficients) {
   return t * current - previous + coefficients[0];
 }
 
+// A scalar pred: true for any element.
+Expr any(const Expr& pred);
 // Sum over k >= 0 of (q + k)^-x.
 Expr hurwitz_zeta(const Expr& x, const Expr& q);
 // Regularized incomplete gamma functions, lower and upper.
