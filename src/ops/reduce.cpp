@@ -41,6 +41,8 @@ ReductionDims::ReductionDims(const Dims& dims, Dims reduced, bool keepdim)
   }
 }
 
+ReductionDims::ReductionDims(const Dims& dims, Dims reduced) : ReductionDims(dims, std::move(reduced), false) {}
+
 ReductionDims::ReductionDims(const Dims& dims) : ReductionDims(dims, all_of(dims), false) {}
 
 ReductionDims::ReductionDims(const LoweringContext& ctx, const Dims& dims, bool empty_is_none)
