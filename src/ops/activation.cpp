@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "ops/random.h"
 
 namespace torch_pjrt {
 
@@ -123,20 +122,6 @@ Values lower_glu(LoweringContext& ctx) {
   return args.finish(value * logistic(gate));
 }
 
-// In training the slope of each negative number is drawn, and kept in `noise`; otherwise it is the mean of the bounds.
-Values lower_rrelu(LoweringContext& ctx) {
-  const ActivationContext args(ctx, {"self"});
-  const Expr x = args("self");
-  const Expr lower = args.number("lower", 1.0 / 8.0);
-  const Expr upper = args.number("upper", 1.0 / 3.0);
-  if (!ctx.flag("training")) {
-    return {args.finish(select(x > 0.0, x, x * ((lower + upper) / 2.0)))[0], ctx.tensor("noise")};
-  }
-  const Expr drawn = unit_interval(random_words(ctx, x.dims()), x.dtype()) * (upper - lower) + lower;
-  const Expr slope = select(x <= 0.0, drawn, 1.0);
-  return {args.finish(x * slope)[0], args.finish(slope)[0]};
-}
-
 Values lower_prelu_kernel(LoweringContext& ctx) {
   const ActivationContext args(ctx, {"self", "weight"});
   const Expr x = args("self");
@@ -175,8 +160,6 @@ const OpTable& activation_ops() {
       {"aten::threshold", lower_threshold},
       {"aten::log_sigmoid_forward", lower_log_sigmoid_forward},
       {"aten::glu", lower_glu},
-      {.name = "aten::rrelu_with_noise", .lower = lower_rrelu, .random = true},
-      {.name = "aten::rrelu_with_noise_functional", .lower = lower_rrelu, .random = true},
       {"aten::_prelu_kernel", lower_prelu_kernel},
       {"aten::hardshrink", lower_hardshrink},
       {"aten::softshrink", lower_softshrink},

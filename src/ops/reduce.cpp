@@ -212,19 +212,6 @@ Values lower_norm(LoweringContext& ctx) {
   return {dims.shape(result).convert(real_dtype(input))};
 }
 
-// Shrinks each slice along `dim` whose norm exceeds maxnorm.
-Values lower_renorm(LoweringContext& ctx) {
-  const Value self = ctx.tensor("self");
-  const Expr x(ctx.b, ctx.b.convert(self, wide(self.dtype())));
-  Dims others = all_of(self.dims());
-  others.erase(others.begin() + (ctx.integer("dim") + self.rank()) % self.rank());
-  const ReductionDims dims(self.dims(), others, true);
-  const Expr norm = dims.keep(vector_norm(x, ctx.real("p"), dims));
-  const Expr maxnorm(ctx.b, ctx.operand("maxnorm", norm.dtype()));
-  const Expr factor = select(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0);
-  return {(x * factor.convert(x.dtype())).convert(self.dtype())};
-}
-
 // The largest exponent is factored out; an infinite one is not, as inf - inf would be NaN.
 Values lower_logsumexp(LoweringContext& ctx) {
   const Value self = ctx.tensor("self");
@@ -279,7 +266,6 @@ const OpTable& reduce_ops() {
       {"aten::norm", lower_norm, {"p"}},
       {"aten::linalg_vector_norm", lower_norm, {"ord"}},
       {"aten::linalg__powsum", lower_norm, {"ord"}},
-      {"aten::renorm", lower_renorm, {"p"}},
       {"aten::logsumexp", lower_logsumexp},
       {"aten::count_nonzero", lower_count_nonzero},
       {"aten::trace", lower_trace},
