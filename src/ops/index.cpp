@@ -18,6 +18,7 @@ bool is_mask(Value index) { return index.dtype() == DType::kPred || index.dtype(
 
 Values lower_index_select(LoweringContext& ctx) {
   const Value self = ctx.tensor("self");
+  if (ctx.tensor("index").rank() > 1 || !is_integral(ctx.tensor("index").dtype())) ctx.decline("index is no vector");
   const Value index = flatten(ctx.b, ctx.tensor("index"));
   // A scalar is indexed like its only row.
   if (self.rank() == 0) return {self};
@@ -117,7 +118,9 @@ Values lower_search(LoweringContext& ctx, std::string_view sequence_name) {
   const DType dtype = ctx.result_type({sequence_name, "self"});
   const Expr sequence(b, ctx.operand(sequence_name, dtype));
   Expr values(b, ctx.operand("self", dtype));
-  const bool right = ctx.string("side", ctx.flag("right") ? "right" : "left") == "right";
+  const std::string side = ctx.string("side", ctx.flag("right") ? "right" : "left");
+  if (side != "left" && side != "right") ctx.decline("side ", side);
+  const bool right = side == "right";
   const Dims result_dims = values.dims();
   const int64_t n = sequence.dims().empty() ? 1 : sequence.dims().back();
   const DType result = ctx.flag("out_int32") ? DType::kS32 : DType::kS64;

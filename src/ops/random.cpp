@@ -74,6 +74,7 @@ Expr draw_bernoulli(LoweringContext& ctx, const Dims& dims, const Expr& p) {
 Values lower_bernoulli(LoweringContext& ctx) {
   const std::string_view name = ctx.has("p") ? "p" : "self";
   const Expr p(ctx.b, ctx.is_tensor(name) ? ctx.tensor(name) : ctx.operand(name, DType::kF64));
+  if (!is_floating(p.dtype())) ctx.decline("probabilities must be floating");
   return {draw_bernoulli(ctx, ctx.output().dims, p)};
 }
 
@@ -126,9 +127,13 @@ int64_t largest_integer(DType dtype) {
 // random_(), random_(to) and random_(from, to); without `to` the dtype's largest integer is included.
 Values lower_random(LoweringContext& ctx) {
   const TensorType& type = ctx.output();
-  const int64_t from = ctx.integer("from", 0);
-  const uint64_t last =
-      ctx.has("to") ? static_cast<uint64_t>(ctx.integer("to")) - 1 : static_cast<uint64_t>(largest_integer(type.dtype));
+  const int64_t from = ctx.integer("from", 0), largest = largest_integer(type.dtype);
+  if (ctx.has("to")) {
+    const int64_t to = ctx.integer("to");
+    const bool fits = is_floating(type.dtype) || (to - 1 <= largest && (is_signed(type.dtype) || from >= 0));
+    if (from >= to || !fits) ctx.decline("no numbers between the bounds, or beyond the dtype");
+  }
+  const uint64_t last = ctx.has("to") ? static_cast<uint64_t>(ctx.integer("to")) - 1 : static_cast<uint64_t>(largest);
   const Expr drawn = draw_integers(ctx, type.dims, last - static_cast<uint64_t>(from) + 1).convert(DType::kS64);
   const Expr start(ctx.b, ctx.b.splat(from, drawn.value().type()));
   return {(drawn + start).convert(type.dtype)};
@@ -140,6 +145,7 @@ Values lower_randperm(LoweringContext& ctx) {
   const TensorType& type = ctx.output();
   const Expr at(b, b.iota({DType::kS64, type.dims}, 0));
   if (type.numel() <= 1) return {at};
+  if (type.numel() - 1 > largest_integer(type.dtype)) ctx.decline("the dtype does not hold ", type.numel() - 1);
   const RandomWords words = random_words(ctx, type.dims);
   const Expr high = words.first.convert(DType::kU64);
   const Expr key = high.binary("stablehlo.shift_left", high.like(32.0)) | words.second.convert(DType::kU64);
@@ -180,13 +186,14 @@ Value sample_with_replacement(LoweringContext& ctx, const Expr& probabilities, i
   const Expr target = unit_interval(random_words(ctx, {rows, samples}), probabilities.dtype()) * total;
   const Expr row(b, b.iota({index_dtype(rows * n + n), {rows, samples}}, 0));
   const Expr index = binary_search(cumulative, std::nullopt, n, row * static_cast<double>(n), target, true);
-  // Rounding must not choose an impossible category: take the next possible one, or the last.
+  const Expr chosen = minimum(index, static_cast<double>(n - 1));
+  // Rounding must not choose an impossible category: it becomes the likeliest one.
   const Expr at = positions(b, {rows, n}, 1);
-  const Expr is_possible = probabilities > 0.0;
-  const Value backwards = b.reverse(select(is_possible, at, static_cast<double>(n)), {1});
-  const Value next = b.reverse(scan(b, Reduction::kMin, backwards, 1), {1});
-  const Expr last(b, b.reshape(b.reduce(Reduction::kMax, select(is_possible, at, 0.0), {1}), {rows, 1}));
-  return minimum(Expr(b, gather_along(b, next, 1, minimum(index, static_cast<double>(n - 1)))), last);
+  const Expr largest(b, b.reshape(b.reduce(Reduction::kMax, probabilities, {1}), {rows, 1}));
+  const Value is_likeliest = select(probabilities == largest, at, static_cast<double>(n));
+  const Expr likeliest(b, b.reshape(b.reduce(Reduction::kMin, is_likeliest, {1}), {rows, 1}));
+  const Expr is_possible = Expr(b, gather_along(b, probabilities, 1, chosen)) > 0.0;
+  return select(is_possible, chosen.convert(likeliest.dtype()), likeliest);
 }
 
 // The order of exponential arrival times with rates `probabilities` is a sample without replacement.
@@ -198,6 +205,7 @@ Value sample_without_replacement(LoweringContext& ctx, const Expr& probabilities
 
 Values lower_multinomial(LoweringContext& ctx) {
   const Value self = ctx.tensor("self");
+  if (!is_floating(self.dtype())) ctx.decline("probabilities must be floating");
   const int64_t samples = ctx.integer("num_samples"), n = self.dims().back();
   const Expr probabilities(ctx.b,
                            ctx.b.convert(ctx.b.reshape(self, {self.numel() / n, n}), compute_dtype(self.dtype())));

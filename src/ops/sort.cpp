@@ -223,6 +223,7 @@ Values lower_histc(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const int64_t bins = ctx.integer("bins", 100);
   const Value self = ctx.tensor("self");
+  if (!is_floating(self.dtype())) ctx.decline("histogram of integers");
   const Expr x(b, b.reshape(self, {self.numel()}));
   const auto [low, high] = histogram_range(ctx, x);
   const Expr scaled = (x - low) * static_cast<double>(bins) / (high - low);

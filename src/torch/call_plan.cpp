@@ -190,20 +190,8 @@ size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
   return bytes;
 }
 
-// Called when a meta kernel refused the arguments. Many are written in Python, with words of their own: this throws the
-// CPU kernel's error instead, or returns when that has none.
-void throw_cpu_error(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  constexpr size_t kMaxBytes = size_t{1} << 30;  // what an error message may cost
-  if (total_bytes(arguments) > kMaxBytes) return;
-  torch::jit::Stack stack = stand_ins(info, arguments, c10::DeviceType::CPU);
-  try {
-    op.callBoxed(&stack);
-  } catch (const c10::NotImplementedError&) {
-    return;
-  }
-}
-
-// False when PyTorch has no meta kernel for this operator in this process.
+// False when PyTorch has no meta kernel for this operator in this process, or one that needs values and so refused what the
+// CPU takes.
 bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
               torch::jit::Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
@@ -214,7 +202,8 @@ bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c
   } catch (const c10::NotImplementedError&) {
     return false;
   } catch (const std::exception&) {
-    throw_cpu_error(op, info, arguments);
+    // Many meta kernels are written in Python, with words of their own.
+    if (cpu_accepts(op, info, arguments)) return false;
     throw;
   }
 }
@@ -300,6 +289,20 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
 }
 
 }  // namespace
+
+bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  constexpr size_t kMaxBytes = size_t{1} << 30;  // what an error message may cost
+  if (total_bytes(arguments) > kMaxBytes) return false;
+  torch::jit::Stack stack = stand_ins(info, arguments, c10::DeviceType::CPU);
+  try {
+    op.callBoxed(&stack);
+    return true;
+  } catch (const c10::NotImplementedError& error) {
+    // The dispatcher's words for an operator without a kernel; a kernel's own are about the dtype.
+    if (std::string_view(error.what()).find("Could not run") == std::string_view::npos) throw;
+    return false;
+  }
+}
 
 CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                    Hash128 hash, int device) {

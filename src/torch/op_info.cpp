@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "torch/argument_checks.h"
+
 namespace torch_pjrt {
 namespace {
 
@@ -86,6 +88,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) {
   const auto& function = op.schema();
   name = base_name(function.name());
   entry = find_op(name);
+  accepts = find_check(function.name(), function.overload_name());
+  takes_cpu_indices = torch_pjrt::takes_cpu_indices(name);
   schema.name = name;
   schema.overload = function.overload_name();
   seed.mix(std::string_view(function.name()));

@@ -49,6 +49,10 @@ struct OpInfo {
   std::vector<ArgumentRule> arguments;
   std::vector<ReturnRule> returns;
   Hash128 seed;  // over name and overload
+  // Refuses numbers that eager PyTorch refuses (argument_checks.h); nullptr for most operators.
+  bool (*accepts)(c10::ArrayRef<c10::IValue> arguments) = nullptr;
+  // Index tensors may be on the CPU.
+  bool takes_cpu_indices = false;
   // False when the operator returns something that is no tensor.
   bool is_recordable = true;
 

@@ -7,6 +7,7 @@
 #include "exec/cut.h"
 #include "exec/timeline.h"
 #include "torch/access.h"
+#include "torch/argument_checks.h"
 #include "torch/device.h"
 #include "torch/errors.h"
 #include "torch/recomputation.h"
@@ -327,7 +328,9 @@ const CallPlan& Recorder::plan_for(const c10::OperatorHandle& op, c10::ArrayRef<
 void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   if (info_.entry == nullptr) return run_on_cpu(op, stack, "no lowering");
   const size_t num_arguments = info_.arguments.size();
+  if (info_.takes_cpu_indices) move_cpu_indices(info_, *stack, num_arguments);
   const auto arguments = torch::jit::last(*stack, num_arguments);
+  if (info_.accepts != nullptr && !info_.accepts(arguments)) cpu_accepts(op, info_, arguments);
   torch::jit::Stack returned;
   const CallPlan* plan = nullptr;
   const lazy::LocationScope line;

@@ -157,3 +157,36 @@ def test_nonzero_static():
     x = torch.tensor([[0, 1, 0], [2, 0, 3]])
     assert_same(lambda x: torch.nonzero_static(x, size=2), x)
     assert_same(lambda x: torch.nonzero_static(x, size=5, fill_value=-7), x)
+
+
+def test_indices_may_be_on_the_cpu():
+    x = values(3, 4)
+    for index in (torch.tensor([2, 0]), torch.tensor([True, False, True]), [1, 2]):
+        expected = x.clone()
+        expected[index] = 5.0
+        actual = x.to("xla")
+        assert torch.equal(actual[index].cpu(), x[index])
+        actual[index] = 5.0
+        assert torch.equal(actual.cpu(), expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.index_select(0, torch.ones(2, 2, device=x.device).long()),
+        lambda x: x.index_select(0, torch.ones(2, device=x.device)),
+        lambda x: x.gather(0, torch.zeros(1, device=x.device).long()),
+        lambda x: x[torch.zeros(2, device=x.device)],
+        lambda x: x.take(torch.zeros(2, device=x.device)),
+        lambda x: x.masked_fill(torch.ones(3, device=x.device), 1),
+        lambda x: torch.searchsorted(x[0], x[0], side="foo"),
+    ],
+)
+def test_errors_are_those_of_the_cpu(call):
+    def error_of(x):
+        with pytest.raises(Exception) as info:
+            call(x)
+        return type(info.value), str(info.value).split("\n")[0]
+
+    x = values(3, 4)
+    assert error_of(x.to("xla")) == error_of(x)

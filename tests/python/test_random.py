@@ -245,3 +245,34 @@ def test_words_are_threefry_2x32():
     torch.manual_seed(0)
     word = torch.empty(1, dtype=torch.int64, device="xla").random_(-(2**63), None).item()
     assert word + 2**63 == 0x6B20015999BA4EFE
+
+
+def error_of(call, device):
+    with pytest.raises(Exception) as info:
+        call(torch.empty(3, device=device))
+    return type(info.value), str(info.value).split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.bernoulli_(1.5),
+        lambda x: torch.bernoulli(x, -0.5),
+        lambda x: x.uniform_(5, 4),
+        lambda x: x.uniform_(-3e38, 3e38),
+        lambda x: x.normal_(0, -1),
+        lambda x: x.exponential_(-1),
+        lambda x: x.cauchy_(0, 0),
+        lambda x: x.geometric_(1.0),
+        lambda x: x.log_normal_(0, -1),
+        lambda x: x.random_(5, 5),
+        lambda x: x.int().random_(0, 2**40),
+        lambda x: x.int().normal_(),
+        lambda x: torch.multinomial(x.int(), 1),
+        lambda x: torch.randperm(300, dtype=torch.uint8, device=x.device),
+    ],
+)
+def test_errors_are_those_of_the_cpu(call):
+    good = torch.empty(3, device="xla")
+    good.bernoulli_(0.5).uniform_(0, 1).normal_(0, 1).exponential_(1).cauchy_(0, 1).geometric_(0.5).log_normal_(0, 1)
+    assert error_of(call, "xla") == error_of(call, "cpu")

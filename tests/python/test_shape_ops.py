@@ -116,3 +116,15 @@ def test_composed_shape_operators():
     assert_same(lambda x: torch.cartesian_prod(x[0], x[1]), x)
     assert_same(lambda x: torch.kron(x, x), x)
     assert_same(lambda x: torch.split_with_sizes_copy(x, [1, 3], 1), x.detach())
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample(mode, padding, align_corners):
+    image = values(2, 3, 4, 5)
+    grid = (torch.rand(2, 3, 6, 2) * 3 - 1.5).requires_grad_()
+    assert_same(lambda x, g: F.grid_sample(x, g, mode, padding, align_corners), image, grid)
+    if mode != "bicubic":
+        volume, grid = values(1, 2, 3, 4, 5), (torch.rand(1, 2, 3, 2, 3) * 3 - 1.5).requires_grad_()
+        assert_same(lambda x, g: F.grid_sample(x, g, mode, padding, align_corners), volume, grid)

@@ -1,0 +1,110 @@
+#include "torch/argument_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+namespace torch_pjrt {
+namespace {
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+double number(const c10::IValue& value) { return value.toScalar().toDouble(); }
+
+bool has_probability(Arguments arguments) {
+  const double p = number(arguments[1]);
+  return p >= 0 && p <= 1;
+}
+
+bool has_open_probability(Arguments arguments) {
+  const double p = number(arguments[1]);
+  return p > 0 && p < 1;
+}
+
+bool has_interval(Arguments arguments) {
+  const double from = number(arguments[1]), to = number(arguments[2]);
+  const auto dtype = c10::toRealValueType(arguments[0].toTensor().scalar_type());
+  double largest = std::numeric_limits<double>::max();
+  if (dtype == at::kFloat) largest = std::numeric_limits<float>::max();
+  if (dtype == at::kHalf) largest = std::numeric_limits<c10::Half>::max();
+  if (dtype == at::kBFloat16) largest = std::numeric_limits<c10::BFloat16>::max();
+  return from <= to && to - from <= largest && from >= -largest && to <= largest;
+}
+
+template <size_t index>
+bool is_positive(Arguments arguments) {
+  return number(arguments[index]) > 0;
+}
+
+template <size_t index>
+bool is_not_negative(Arguments arguments) {
+  return number(arguments[index]) >= 0;
+}
+
+struct NamedCheck {
+  std::string_view name, overload;
+  ArgumentCheck check;
+};
+
+constexpr NamedCheck kChecks[] = {
+    {"aten::bernoulli_", "float", has_probability},
+    {"aten::bernoulli", "p", has_probability},
+    {"aten::geometric_", "", has_open_probability},
+    {"aten::geometric", "", has_open_probability},
+    {"aten::uniform_", "", has_interval},
+    {"aten::uniform", "", has_interval},
+    {"aten::exponential_", "", is_positive<1>},
+    {"aten::exponential", "", is_positive<1>},
+    {"aten::cauchy_", "", is_positive<2>},
+    {"aten::cauchy", "", is_positive<2>},
+    {"aten::log_normal_", "", is_positive<2>},
+    {"aten::log_normal", "", is_positive<2>},
+    {"aten::normal_", "", is_not_negative<2>},
+    {"aten::normal_functional", "", is_not_negative<2>},
+    {"aten::normal", "Tensor_float", is_not_negative<1>},
+    {"aten::normal", "float_float", is_not_negative<1>},
+};
+
+}  // namespace
+
+ArgumentCheck find_check(const std::string& name, const std::string& overload) {
+  for (const NamedCheck& named : kChecks) {
+    if (named.name == name && named.overload == overload) return named.check;
+  }
+  return nullptr;
+}
+
+bool takes_cpu_indices(const std::string& base_name) {
+  static constexpr std::array<std::string_view, 5> kNames = {"aten::index", "aten::_unsafe_index", "aten::index_put",
+                                                             "aten::_index_put_impl", "aten::_unsafe_index_put"};
+  return std::find(kNames.begin(), kNames.end(), base_name) != kNames.end();
+}
+
+void move_cpu_indices(const OpInfo& info, torch::jit::Stack& stack, size_t num_arguments) {
+  const auto& names = info.schema.argument_names;
+  const auto at = static_cast<size_t>(std::find(names.begin(), names.end(), "indices") - names.begin());
+  if (at >= num_arguments) return;
+  c10::IValue& indices = torch::jit::peek(stack, at, num_arguments);
+  const at::Device device = torch::jit::peek(stack, 0, num_arguments).toTensor().device();
+  bool is_changed = false;
+  std::vector<at::Tensor> moved;
+  for (const auto& index : indices.toOptionalTensorVector()) {
+    moved.push_back(index.value_or(at::Tensor()));
+    if (!moved.back().defined() || !moved.back().is_cpu() || moved.back().dim() == 0) continue;
+    moved.back() = moved.back().to(device);
+    is_changed = true;
+  }
+  if (!is_changed) return;
+  c10::List<std::optional<at::Tensor>> list;
+  for (at::Tensor& index : moved) {
+    if (index.defined()) {
+      list.push_back(std::move(index));
+    } else {
+      list.push_back(std::nullopt);
+    }
+  }
+  indices = std::move(list);
+}
+
+}  // namespace torch_pjrt
