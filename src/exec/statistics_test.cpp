@@ -8,7 +8,15 @@
 namespace torch_pjrt {
 namespace {
 
-TEST(Statistics, a_name_has_one_counter) {
+class Statistics : public testing::Test {
+ protected:
+  void SetUp() override {
+    clear_counters();
+    clear_metrics();
+  }
+};
+
+TEST_F(Statistics, a_name_has_one_counter) {
   Counter& first = counter("test_one_counter");
   first.add();
   counter("test_one_counter").add(4);
@@ -16,7 +24,7 @@ TEST(Statistics, a_name_has_one_counter) {
   EXPECT_EQ(first.value(), 5);
 }
 
-TEST(Statistics, counters_lose_nothing_between_threads) {
+TEST_F(Statistics, counters_lose_nothing_between_threads) {
   Counter& shared = counter("test_threads");
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -28,7 +36,7 @@ TEST(Statistics, counters_lose_nothing_between_threads) {
   EXPECT_EQ(shared.value(), 40000);
 }
 
-TEST(Statistics, lists_only_what_counted) {
+TEST_F(Statistics, lists_only_what_counted) {
   counter("test_silent");
   Counter& loud = counter("test_loud");
   loud.add();
@@ -48,7 +56,7 @@ TEST(Statistics, lists_only_what_counted) {
   EXPECT_EQ(counter("test_loud").value(), 2);
 }
 
-TEST(Statistics, metrics_keep_totals_and_the_newest_samples) {
+TEST_F(Statistics, metrics_keep_totals_and_the_newest_samples) {
   Metric& bytes = metric("test_bytes", Unit::kBytes);
   constexpr int64_t kCount = 3000;
   for (int64_t i = 1; i <= kCount; ++i) bytes.record(static_cast<double>(i));
@@ -61,7 +69,7 @@ TEST(Statistics, metrics_keep_totals_and_the_newest_samples) {
   EXPECT_EQ(snapshot.samples.back().value, kCount);
 }
 
-TEST(Statistics, percentiles_by_nearest_rank) {
+TEST_F(Statistics, percentiles_by_nearest_rank) {
   Metric& values = metric("test_percentiles", Unit::kNumber);
   EXPECT_EQ(values.snapshot().percentile(0.5), 0);
   for (int i = 100; i >= 1; --i) values.record(i);
@@ -73,7 +81,7 @@ TEST(Statistics, percentiles_by_nearest_rank) {
   EXPECT_EQ(snapshot.percentile(0), 1);
 }
 
-TEST(Statistics, cleared_metrics_start_again) {
+TEST_F(Statistics, cleared_metrics_start_again) {
   Metric& time = metric("test_cleared");
   time.record(1.5);
   clear_metrics();

@@ -103,7 +103,9 @@ std::string install_hint(const std::string& device) {
 
 void register_plugin_path(const std::string& name, const std::string& library_path) {
   const std::lock_guard lock(registered().mutex);
-  registered().candidates.push_back({name, library_path});
+  const PluginCandidate candidate{name, library_path};
+  auto& candidates = registered().candidates;
+  if (std::find(candidates.begin(), candidates.end(), candidate) == candidates.end()) candidates.push_back(candidate);
 }
 
 std::vector<PluginCandidate> find_plugins() {

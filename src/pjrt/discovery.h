@@ -9,10 +9,11 @@ namespace torch_pjrt::pjrt {
 struct PluginCandidate {
   std::string name;          // "cpu", "cuda", "tpu", or what the package calls it
   std::string library_path;  // of the shared library
+  bool operator==(const PluginCandidate&) const = default;
 };
 
 // Adds a library that may be chosen. The Python package registers what it finds installed, best first; a name may come
-// several times. Thread safe; has no effect on a client that has started.
+// several times, with different paths. Thread safe; has no effect on a client that has started.
 void register_plugin_path(const std::string& name, const std::string& library_path);
 
 // The libraries to try, best first:

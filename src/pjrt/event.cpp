@@ -1,5 +1,6 @@
 #include "pjrt/event.h"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -10,10 +11,18 @@ struct Registration {
   Api api;
   Event event;
   Event::Callback callback;
+  // Hands the other members from the thread that registers to the one that calls back, whatever the plugin does.
+  std::atomic<bool> is_complete{false};
+
+  Registration(Api api, Event event, Event::Callback callback)
+      : api(api), event(std::move(event)), callback(std::move(callback)) {
+    is_complete.store(true, std::memory_order_release);
+  }
 };
 
 void run_callback(PJRT_Error* error, void* user_arg) {
   const std::unique_ptr<Registration> registration(static_cast<Registration*>(user_arg));
+  static_cast<void>(registration->is_complete.load(std::memory_order_acquire));
   if (error == nullptr) {
     registration->callback(nullptr);
     return;
@@ -62,7 +71,7 @@ void Event::on_ready(Callback callback) && {
   const Api api = api_;
   PJRT_Event_OnReady_Args args{};
   args.event = event_;
-  auto registration = std::make_unique<Registration>(Registration{api_, std::move(*this), std::move(callback)});
+  auto registration = std::make_unique<Registration>(api_, std::move(*this), std::move(callback));
   args.callback = run_callback;
   args.user_arg = registration.get();
   api.call(TP_PJRT(PJRT_Event_OnReady), args);
