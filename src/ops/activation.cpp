@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-
 namespace torch_pjrt {
 
 using stablehlo::Value;

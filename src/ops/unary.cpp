@@ -49,12 +49,14 @@ Expr angle(const Expr& x) {
   return select(is_nan(x), x, select(x < 0.0, x.like(kPi), x.like(0.0)));
 }
 
-// XLA CPU (jaxlib 0.11) writes only some lanes of a vectorized float64 atan, which is what it makes of atan2 with a
-// constant 1.
+// XLA CPU (jaxlib 0.11) computes a vectorized atan wrong, and makes one of atan2 with a constant 1.
 Expr atan(const Expr& x) {
-  if (x.dtype() != DType::kF64) return x.unary("chlo.atan");
+  if (is_complex(x.dtype())) return x.unary("chlo.atan");
   return atan2(x, select(abs(x) < kInfinity, x.like(1.0), x.like(2.0)));
 }
+
+// Keeps -0.0, as CPU does; a maximum would not.
+Expr relu(const Expr& x) { return select(x < 0.0, x.like(0.0), x); }
 
 Expr sinc(const Expr& x) {
   const Expr scaled = x * kPi;
@@ -175,7 +177,7 @@ const std::vector<UnaryOp>& plain_functions() {
       {"aten::trunc", Rule::kSame, truncate},
       {"aten::round", Rule::kSame, [](const Expr& x) { return round_with(x, "stablehlo.round_nearest_even"); }},
       {"aten::frac", Rule::kSame, [](const Expr& x) { return x - truncate(x); }},
-      {"aten::relu", Rule::kSame, [](const Expr& x) { return maximum(x, 0.0); }},
+      {"aten::relu", Rule::kSame, relu},
       {"aten::conj_physical", Rule::kSame, conj},
       {"aten::_conj_physical", Rule::kSame, conj},
       {"aten::bitwise_not", Rule::kSame, [](const Expr& x) { return ~x; }},

@@ -190,8 +190,8 @@ size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
   return bytes;
 }
 
-// False when PyTorch has no meta kernel for this operator in this process, or one that needs values and so refused what the
-// CPU takes.
+// False when PyTorch has no meta kernel for this operator in this process, or one that needs values and so refused what
+// the CPU takes.
 bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
               torch::jit::Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView |

@@ -10,7 +10,16 @@ from parity import assert_equal, assert_same, on_xla
 
 import torch_xla  # noqa: F401
 
-DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+    torch.float16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+]
 EDGES = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e-3, 7.25, -30.0])
 SMALL = torch.tensor([[-3, -2, -1], [0, 1, 2], [3, 5, 7]])
 
@@ -30,7 +39,8 @@ def operands(dtype):
 
 
 FLOAT_UNARY = [
-    "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh",
+    "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh",
+    "cosh", "tanh",
     "asin", "acos", "atan", "asinh", "acosh", "atanh", "sigmoid", "sinc", "erf", "erfc", "erfinv", "lgamma", "digamma",
     "reciprocal", "angle", "i0", "logit",
 ]  # fmt: skip
@@ -76,8 +86,10 @@ def test_unary_gradient(name):
 
 
 COMPLEX_UNARY = [
-    "abs", "angle", "neg", "sgn", "sqrt", "rsqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh",
-    "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sigmoid", "reciprocal", "conj_physical", "isnan",
+    "abs", "angle", "neg", "sgn", "sqrt", "rsqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin",
+    "cos", "tan", "sinh",
+    "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sigmoid", "reciprocal",
+    "conj_physical", "isnan",
     "isinf", "square", "sinc",
 ]  # fmt: skip
 
@@ -107,7 +119,8 @@ def test_incomplete_gamma_and_zeta(dtype):
 
 
 SPECIAL = [
-    "entr", "erfcx", "log_ndtr", "i0", "i0e", "i1", "i1e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0",
+    "entr", "erfcx", "log_ndtr", "i0", "i0e", "i1", "i1e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1",
+    "modified_bessel_i0",
     "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1", "spherical_bessel_j0",
 ]  # fmt: skip
@@ -121,13 +134,17 @@ def test_special_functions(name):
 
 
 def test_ndtri_reaches_far_tails():
-    p = torch.tensor([0.0, 1e-300, 1e-20, 1e-5, 0.09, 0.3, 0.5, 0.95, 1 - 1e-12, 1.0, math.nan, -0.1], dtype=torch.float64)
+    p = torch.tensor(
+        [0.0, 1e-300, 1e-20, 1e-5, 0.09, 0.3, 0.5, 0.95, 1 - 1e-12, 1.0, math.nan, -0.1], dtype=torch.float64
+    )
     assert_same(torch.special.ndtri, p)
 
 
 BINARY = [
-    "add", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "atan2", "copysign", "hypot", "logaddexp", "logaddexp2", "xlogy",
-    "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
+    "add", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "atan2", "copysign", "hypot",
+    "logaddexp", "logaddexp2", "xlogy",
+    "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
+    "logical_xor",
     "bitwise_and", "bitwise_or", "bitwise_xor", "heaviside", "gcd", "lcm", "pow", "rsub",
 ]  # fmt: skip
 
@@ -148,11 +165,13 @@ def test_binary(name, dtype):
     assert_equal(function(*on_xla((x, y))), expected)
 
 
-@pytest.mark.parametrize("name", BINARY[:4] + ["remainder", "maximum", "pow", "eq", "where"])
+@pytest.mark.parametrize("name", [*BINARY[:4], "remainder", "maximum", "pow", "eq", "where"])
 @pytest.mark.parametrize("left", DTYPES)
 def test_promotion(name, left):
     """Every pair of dtypes, with a tensor, a 0-dim tensor and numbers at the right."""
-    function = {"where": lambda x, y: torch.where(torch.tensor(True, device=x.device), x, y)}.get(name) or getattr(torch, name)
+    function = {"where": lambda x, y: torch.where(torch.tensor(True, device=x.device), x, y)}.get(name) or getattr(
+        torch, name
+    )
     x = torch.tensor([1, 2, 3]).to(left)
     rights = [torch.tensor([2, 1, 2]).to(d) for d in DTYPES] + [torch.tensor(2).to(d) for d in DTYPES]
     if name != "maximum":
@@ -167,8 +186,13 @@ def test_promotion(name, left):
         assert_equal(actual, expected)
 
 
-@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "remainder", "fmod", "floor_divide", "atan2", "copysign",
-                                  "hypot", "logaddexp", "logaddexp2", "xlogy", "heaviside", "add", "mul", "eq", "lt", "ne"])  # fmt: skip
+AT_EDGES = [
+    "maximum", "minimum", "fmax", "fmin", "remainder", "fmod", "floor_divide", "atan2", "copysign", "hypot",
+    "logaddexp", "logaddexp2", "xlogy", "heaviside", "add", "mul", "eq", "lt", "ne",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_EDGES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_binary_at_edges(name, dtype):
     x = EDGES.to(dtype)
@@ -292,7 +316,9 @@ def test_lerp_addcmul_addcdiv(dtype):
 def test_alpha():
     for x in (torch.randn(3), SMALL, SMALL.bool()):
         assert_same(lambda a: torch.add(a, a, alpha=True if a.dtype == torch.bool else 2), x)
-    assert_same(lambda a, b: torch.sub(a, b, alpha=0.5), torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True))
+    assert_same(
+        lambda a, b: torch.sub(a, b, alpha=0.5), torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    )
     assert_same(lambda a: torch.rsub(a, 3, alpha=2), torch.randn(3, requires_grad=True))
 
 
@@ -309,7 +335,12 @@ def test_changing_numbers_do_not_recompile(compiles):
 def test_sixteen_bit_floats_take_numbers_unrounded():
     """0.999 is 1 in bfloat16; ATen multiplies by the number itself."""
     x = torch.full((4,), 256.0, dtype=torch.bfloat16)
-    for function in (lambda t: t * 0.997, lambda t: t + 0.8, lambda t: t / 0.997, lambda t: torch.add(t, t, alpha=0.997)):
+    for function in (
+        lambda t: t * 0.997,
+        lambda t: t + 0.8,
+        lambda t: t / 0.997,
+        lambda t: torch.add(t, t, alpha=0.997),
+    ):
         assert torch.equal(function(on_xla(x)).cpu(), function(x))
 
 
@@ -397,7 +428,9 @@ def test_casts_of_what_a_dtype_cannot_hold():
     wrapping = torch.tensor([300, -1, 65536 + 7, 2**40 + 5])
     for target in (torch.uint8, torch.int8, torch.int16, torch.int32):
         assert_equal(on_xla(wrapping).to(target), wrapping.to(target))
-    assert_equal(on_xla(torch.tensor([-1.0, 255.0, 256.0])).to(torch.uint8), torch.tensor([255, 255, 0], dtype=torch.uint8))
+    assert_equal(
+        on_xla(torch.tensor([-1.0, 255.0, 256.0])).to(torch.uint8), torch.tensor([255, 255, 0], dtype=torch.uint8)
+    )
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,)])

@@ -6,12 +6,14 @@ import pytest
 import torch
 from parity import assert_equal, on_xla
 
-import torch_xla  # noqa: F401
+import torch_xla
 import torch_xla.debug
 
 UNARY = [
-    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma", "log", "log10",
-    "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac",
+    "lgamma", "log", "log10",
+    "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan",
+    "tanh", "trunc",
 ]  # fmt: skip
 
 
@@ -121,7 +123,8 @@ def fused_calls(params, grads, states, steps, **scaling):
             params, grads, a, b, c if amsgrad else [], steps, lr=lr, beta1=0.9, beta2=0.99, weight_decay=0.1, eps=1e-8,
             amsgrad=amsgrad, maximize=amsgrad, **scaling)  # fmt: skip
     yield lambda lr: torch._fused_adagrad_(
-        params, grads, a, steps, lr=lr, lr_decay=0.01, weight_decay=0.1, eps=1e-8, maximize=False, **scaling)
+        params, grads, a, steps, lr=lr, lr_decay=0.01, weight_decay=0.1, eps=1e-8, maximize=False, **scaling
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -136,7 +139,10 @@ def test_fused_steps(dtype, scaling):
         steps = [torch.tensor(2.0, device=device) for _ in params]
         options = {}
         if scaling is not None:
-            options = {"grad_scale": torch.tensor(2.0, device=device), "found_inf": torch.tensor(scaling, device=device)}
+            options = {
+                "grad_scale": torch.tensor(2.0, device=device),
+                "found_inf": torch.tensor(scaling, device=device),
+            }
         for i, call in enumerate(fused_calls(params, grads, states, steps, **options)):
             call(0.01 * (i + 1))
         results.append([params, grads, states])

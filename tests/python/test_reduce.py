@@ -8,7 +8,10 @@ from parity import assert_equal, assert_same, on_xla
 
 import torch_xla  # noqa: F401
 
-DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool, torch.complex64]  # fmt: skip
+DTYPES = [
+    torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8,
+    torch.bool, torch.complex64,
+]  # fmt: skip
 WITH_NAN = torch.tensor([[3.0, math.nan, 1.0, math.nan], [math.inf, 2.0, -math.inf, 0.0], [1.0, 5.0, 5.0, -2.0]])
 TIED = torch.tensor([[3, 1, 3, 2, 1], [0, 0, 5, 5, 4]])
 
@@ -19,7 +22,9 @@ def sample(dtype, shape=(3, 4, 5)):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["sum", "nansum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "logsumexp"])
+@pytest.mark.parametrize(
+    "name", ["sum", "nansum", "mean", "prod", "amax", "amin", "any", "all", "count_nonzero", "logsumexp"]
+)
 def test_reduction(name, dtype):
     function = getattr(torch, name)
     x = sample(dtype)
@@ -157,7 +162,9 @@ def test_scans_of_any_length(size):
     assert_same(lambda t: t.cumprod(1), (x.double() / 100 + 1))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32, torch.uint8, torch.bool, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.int32, torch.uint8, torch.bool, torch.complex64]
+)
 def test_cumsum_and_cumprod_dtypes(dtype):
     for dim in (0, -1):
         assert_same(lambda t, d=dim: t.cumsum(d), sample(dtype))
