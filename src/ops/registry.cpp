@@ -35,6 +35,8 @@ const std::vector<const OpTable& (*)()>& families() {
       norm_ops,
       softmax_ops,
       loss_ops,
+      class_loss_ops,
+      distance_ops,
       embedding_ops,
       shape_ops,
       upsample_ops,

@@ -55,6 +55,8 @@ const OpTable& adaptive_pool_ops();
 const OpTable& norm_ops();
 const OpTable& softmax_ops();
 const OpTable& loss_ops();
+const OpTable& class_loss_ops();
+const OpTable& distance_ops();
 const OpTable& embedding_ops();
 const OpTable& index_ops();
 const OpTable& scatter_ops();
