@@ -157,3 +157,10 @@ def test_embedding_bag_scales_gradients_by_frequency():
         return F.embedding_bag(indices, weight, mode="sum", scale_grad_by_freq=True)
 
     assert_same(run, tensor(7, 4), INDICES)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_multilabel_margin_loss(reduction):
+    target = torch.tensor([[3, 0, -1, 1, 2], [4, 4, 1, -1, 0], [-1, 0, 1, 2, 3], [0, 1, 2, 3, 4]])
+    assert_same(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), tensor(4, 5), target)
+    assert_same(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), tensor(5), target[0])

@@ -133,3 +133,11 @@ def test_bfloat16_linear_stays_bfloat16():
     text = torch_xla._XLAC._get_xla_tensors_hlo([layer(x)])
     assert "dot" in text
     assert "f32" not in text
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, 3.0, math.inf])
+def test_distances(no_fallbacks, p):
+    a, b = tensor(5, 3, dtype=torch.float64), tensor(4, 3, dtype=torch.float64)
+    assert_same(lambda a, b: torch.cdist(a, b, p), a, b)
+    assert_same(lambda a, b: torch.cdist(a, b, p), tensor(2, 1, 5, 3), tensor(3, 4, 3))
+    assert_same(lambda a: torch.cdist(a, a, p), a)
