@@ -24,11 +24,18 @@ inline bool has_test_runtime() {
   return true;
 }
 
-// Base of the fixtures of tests that run programs.
+// Base of the fixtures of tests that run programs. Nothing that a test started is still running in the next one, which
+// may count executions.
 class RuntimeTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!has_test_runtime()) GTEST_SKIP() << "TORCH_PJRT_TEST_PLUGINS names no plugin";
+  }
+
+  void TearDown() override {
+    if (!Runtime::is_started()) return;
+    Runtime& runtime = Runtime::get();
+    for (int device = 0; device < runtime.num_devices(); ++device) runtime.in_flight(device).drain();
   }
 };
 
