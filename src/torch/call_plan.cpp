@@ -1,13 +1,18 @@
 #include "torch/call_plan.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <stdexcept>
+#include <unordered_map>
 
 #include "base/env.h"
 #include "exec/lower.h"
+#include "torch/overlap.h"
 #include "torch/scalar_type.h"
 #include "torch/statistics.h"
 #include "torch/storage.h"
@@ -142,44 +147,64 @@ lazy::Argument make_argument(lazy::Signature& signature, const ArgumentRule& rul
 // --- PyTorch's meta kernel
 // -----------------------------------------------------------------------------------------------
 
-// A tensor of the same kind on `device`, zero where it has elements.
-at::Tensor stand_in(const at::Tensor& tensor, c10::DeviceType device) {
-  if (!tensor.defined() || !is_xla(tensor)) return tensor;
-  auto other = at::empty_strided(tensor.sizes(), tensor.strides(),
-                                 at::TensorOptions().dtype(tensor.scalar_type()).device(device));
-  if (device != c10::DeviceType::Meta) other.zero_();
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
-  other._set_conj(tensor.is_conj());
-  other._set_neg(tensor.is_neg());
-  return other;
-}
+// Makes stand-ins for the xla tensors of a call, of the same kind on another device: without data, or zeros that share
+// memory as the originals do.
+class StandIns {
+ public:
+  StandIns(const OpInfo& info, c10::DeviceType device) : info_(info), device_(device) {}
 
-c10::IValue stand_in(const ArgumentRule& rule, const c10::IValue& value, c10::DeviceType device) {
-  if (rule.kind == Kind::kGenerator) return c10::IValue();
-  if (value.isDevice()) return c10::IValue(c10::Device(device));
-  if (rule.kind == Kind::kTensor && value.isTensor()) return stand_in(value.toTensor(), device);
-  if (rule.kind != Kind::kTensorList || value.isNone()) return value;
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(stand_in(tensor, device));
+  torch::jit::Stack make(c10::ArrayRef<c10::IValue> arguments) {
+    torch::jit::Stack stack;
+    for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(make(info_.arguments[i], arguments[i]));
+    return stack;
+  }
+
+ private:
+  c10::IValue make(const ArgumentRule& rule, const c10::IValue& value) {
+    if (rule.kind == Kind::kGenerator) return c10::IValue();
+    if (value.isDevice()) return c10::IValue(c10::Device(device_));
+    if (rule.kind == Kind::kTensor && value.isTensor()) return make(value.toTensor());
+    if (rule.kind != Kind::kTensorList || value.isNone()) return value;
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(make(tensor));
+      return list;
+    }
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector()) {
+      list.push_back(tensor ? std::optional(make(*tensor)) : std::nullopt);
+    }
     return list;
   }
-  c10::List<std::optional<at::Tensor>> list;
-  for (const auto& tensor : value.toOptionalTensorVector()) {
-    list.push_back(tensor ? std::optional(stand_in(*tensor, device)) : std::nullopt);
+
+  at::Tensor make(const at::Tensor& tensor) {
+    if (!tensor.defined() || !is_xla(tensor)) return tensor;
+    at::Tensor other = device_ == c10::DeviceType::Meta
+                           ? at::empty_strided(tensor.sizes(), tensor.strides(),
+                                               at::TensorOptions().dtype(tensor.scalar_type()).device(device_))
+                           : make_on_cpu(tensor);
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
+    other._set_conj(tensor.is_conj());
+    other._set_neg(tensor.is_neg());
+    return other;
   }
-  return list;
-}
 
-torch::jit::Stack stand_ins(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::DeviceType device) {
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(stand_in(info.arguments[i], arguments[i], device));
-  return stack;
-}
+  at::Tensor make_on_cpu(const at::Tensor& tensor) {
+    at::Tensor& bytes = bytes_[tensor.storage().unsafeGetStorageImpl()];
+    if (!bytes.defined()) bytes = at::zeros({static_cast<int64_t>(tensor.storage().nbytes())}, at::kByte);
+    return at::empty({0}, tensor.scalar_type())
+        .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  }
 
+  const OpInfo& info_;
+  c10::DeviceType device_;
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> bytes_;
+};
+
+// What the arguments' storages hold.
 size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
   size_t bytes = 0;
-  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.nbytes() : 0; };
+  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.storage().nbytes() : 0; };
   for (const c10::IValue& value : arguments) {
     if (value.isTensor()) add(value.toTensor());
     if (!value.isList()) continue;
@@ -278,7 +303,7 @@ void confirm_by_lowering(CallPlan& plan) {
 
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                   c10::ArrayRef<c10::IValue> arguments) {
-  torch::jit::Stack stack = stand_ins(info, arguments, c10::DeviceType::Meta);
+  torch::jit::Stack stack = StandIns(info, c10::DeviceType::Meta).make(arguments);
   const torch::jit::Stack meta_arguments = stack;  // in-place and out= operators change these
   if (run_meta(op, info, arguments, stack)) {
     add_fresh_outputs(plan, info, stack);
@@ -288,12 +313,30 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
   }
 }
 
+// Throws what eager PyTorch throws about memory that is written and met twice.
+void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  if (!may_overlap(info, arguments)) return;
+  if (info.entry->random) {
+    // Asking the CPU's kernel would draw from its generator.
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (info.arguments[i].is_mutated) at::assert_no_internal_overlap(arguments[i].toTensor());
+    }
+    return;
+  }
+  try {
+    cpu_accepts(op, info, arguments);
+  } catch (const c10::Error& error) {
+    // What else it says is about the zeros that it was asked with.
+    if (std::string_view(error.what()).find("single memory location") != std::string_view::npos) throw;
+  }
+}
+
 }  // namespace
 
 bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   constexpr size_t kMaxBytes = size_t{1} << 30;  // what an error message may cost
   if (total_bytes(arguments) > kMaxBytes) return false;
-  torch::jit::Stack stack = stand_ins(info, arguments, c10::DeviceType::CPU);
+  torch::jit::Stack stack = StandIns(info, c10::DeviceType::CPU).make(arguments);
   try {
     op.callBoxed(&stack);
     return true;
@@ -317,6 +360,7 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
     plan.fallback_reason = "returns something other than tensors";
     return plan;
   }
+  check_overlaps(op, info, arguments);
   try {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (info.arguments[i].is_out) break;  // out= arguments come last and are outputs only

@@ -1,5 +1,6 @@
 // Data between devices, and between xla tensors.
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/_copy_from_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -61,6 +62,8 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
   const lazy::LocationScope line;
   return with_c10_errors([&] {
     check_broadcast(self, dst);
+    at::assert_no_internal_overlap(dst);
+    at::assert_no_partial_overlap(dst, self);
     if (!is_xla(dst)) {
       copy_to_host(self, dst);
     } else if (!is_xla(self)) {

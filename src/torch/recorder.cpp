@@ -10,6 +10,7 @@
 #include "torch/argument_checks.h"
 #include "torch/device.h"
 #include "torch/errors.h"
+#include "torch/overlap.h"
 #include "torch/recomputation.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
@@ -313,6 +314,7 @@ void add_random_slots(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c1
 const CallPlan& Recorder::plan_for(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, int& device) {
   KeyBuilder key(info_);
   for (size_t i = 0; i < arguments.size(); ++i) key.add(info_.arguments[i], arguments[i]);
+  mix_overlaps(info_, arguments, key.hash);
   device = key.device < 0 ? current_device() : key.device;
   {
     const lazy::Lock lock(lazy::mutex());

@@ -147,3 +147,52 @@ del huge
 print(y.tolist(), x.tolist())
 """
     assert run_python(program).split("\n") == ["OutOfMemoryError", "[1.0, 2.0, 3.0] [0.0, 1.0, 2.0]"]
+
+
+OVERLAPPING_WRITES = {
+    "add_": lambda x: x[1:].add_(x[:-1]),
+    "add_ to its transpose": lambda x: x[:9].view(3, 3).add_(x[:9].view(3, 3).t()),
+    "addcmul_": lambda x: x[:4].addcmul_(x[1:5], x[4:8]),
+    "cat out": lambda x: torch.cat([x[:4], x[1:5]], out=x[2:10]),
+    "clamp_": lambda x: x[1:5].clamp_(x[0:4], x[2:6]),
+    "copy_": lambda x: x[1:].copy_(x[:-1]),
+    "cumsum out": lambda x: torch.cumsum(x[:4], 0, out=x[2:6]),
+    "foreach": lambda x: torch._foreach_add_([x[:4], x[8:]], [x[1:5], x[8:]]),
+    "index_add_": lambda x: x[:4].index_add_(0, torch.tensor([0, 1], device=x.device), x[1:3]),
+    "index_add_ of itself": lambda x: x.index_add_(0, torch.arange(12, device=x.device), x),
+    "index_put_": lambda x: x[:4].index_put_((torch.tensor([0, 1], device=x.device),), x[1:3]),
+    "mul out": lambda x: torch.mul(x[:-1], 2, out=x[1:]),
+    "scatter_": lambda x: x[:4].scatter_(0, torch.tensor([0, 1], device=x.device), x[1:3]),
+    "setitem": lambda x: x.__setitem__(slice(1, None), x[:-1]),
+    "expanded add_": lambda x: x[:1].expand(4).add_(1),
+    "expanded copy_": lambda x: x[:1].expand(4).copy_(x[:4]),
+    "expanded normal_": lambda x: x[:1].expand(4).normal_(),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING_WRITES)
+def test_overlapping_writes_are_refused_as_on_cpu(name):
+    write = OVERLAPPING_WRITES[name]
+    with pytest.raises(RuntimeError, match="single memory location") as expected:
+        write(torch.arange(12.0))
+    x = torch.arange(12.0, device="xla")
+    with pytest.raises(RuntimeError, match="single memory location") as error:
+        write(x)
+    assert str(error.value).splitlines()[0] == str(expected.value).splitlines()[0]
+    assert x.tolist() == list(range(12))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.add_(x),
+        lambda x: x[:4].add_(x[4:8]),
+        lambda x: x[:1].expand(4).fill_(2),
+        lambda x: torch._foreach_mul_([x[:4], x[4:8]], [x[4:8], x[4:8]]),
+        lambda x: torch.mul(x[::2], x[1::2], out=x[::2]),
+    ],
+)
+def test_harmless_overlap_is_accepted_as_on_cpu(write):
+    expected, x = torch.arange(12.0), torch.arange(12.0, device="xla")
+    write(expected), write(x)
+    assert x.tolist() == expected.tolist()
