@@ -97,9 +97,17 @@ def is_spmd() -> bool:
 
 
 def initialize_cache(path: str | os.PathLike[str], readonly: bool = False) -> None:
-    raise NotImplementedError("initialize_cache: compiled programs are not kept between processes yet")
+    """Keeps compiled programs in the folder `path`, so that the next process need not compile them again.
+
+    Without a call they are kept in the folder that XLA_PERSISTENT_CACHE_PATH names (empty or 0: nowhere), else in
+    `torch_xla` of the user's cache folder. Processes may share it. The entries used least recently are dropped beyond
+    XLA_PERSISTENT_CACHE_SIZE_MB (default 1024). `readonly` takes programs from it and leaves it as it is.
+    """
+    if not os.fspath(path):
+        raise ValueError("initialize_cache: expected a path, got an empty one")
+    _XLAC.initialize_cache(os.path.abspath(path), readonly)
 
 
 def get_num_cached_compilation_graph() -> int:
-    """Number of programs compiled or loaded in this process."""
-    return len(_XLAC.executables())
+    """Number of programs in memory."""
+    return _XLAC.num_cached_programs()

@@ -12,6 +12,7 @@
 #include "exec/explain.h"
 #include "exec/lower.h"
 #include "exec/program_cache.h"
+#include "exec/program_store.h"
 #include "exec/runtime.h"
 #include "exec/snapshot.h"
 #include "exec/statistics.h"
@@ -69,10 +70,18 @@ std::vector<TensorType> parameter_types(const Snapshot& snapshot) {
   return types;
 }
 
+LoweredModule timed_lower(const Snapshot& snapshot) {
+  static Metric& time = metric("LowerTime");
+  const auto start = Timeline::Clock::now();
+  LoweredModule module = lower(snapshot);
+  time.record(std::chrono::duration<double>(Timeline::Clock::now() - start).count());
+  return module;
+}
+
 const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key, std::string_view cause) {
   save_graph(snapshot);
   auto summary = std::make_shared<const GraphSummary>(summarize(snapshot));
-  LoweredModule module = lower(snapshot);
+  LoweredModule module = timed_lower(snapshot);
   CompiledGraph graph;
   graph.buffer_outputs = std::move(module.buffer_outputs);
   graph.num_aliased = module.num_aliased;
@@ -85,7 +94,7 @@ const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key,
   spec.cause = cause;
   spec.explanation = GraphHistory::get().explain(*summary);
   spec.num_nodes = static_cast<int64_t>(snapshot.nodes.size());
-  graph.program = compile_program(std::move(spec));
+  graph.program = load_or_compile(std::move(spec));
   GraphHistory::get().add(graph.program->record().id, std::move(summary));
   print_compile(graph.program->record());
   return program_cache().insert(key, std::move(graph));
@@ -100,7 +109,7 @@ const CompiledGraph& find_or_compile(const Snapshot& snapshot, std::string_view 
     return *found;
   }
   const CompiledGraph& graph = compile_graph(snapshot, key, cause);
-  uncached.add();
+  if (!graph.program->record().from_disk_cache) uncached.add();
   return graph;
 }
 

@@ -28,7 +28,10 @@ void print_compile(const ProgramRecord& record) {
   if (!is_wanted()) return;
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f", record.compile_seconds);
-  print_line(concat("compiled program ", record.id, " in ", seconds, " s: ", record.explanation));
+  const char* const action = record.from_disk_cache ? "loaded program " : "compiled program ";
+  print_line(concat(action, record.id, " in ", seconds, " s: ", record.explanation));
 }
+
+void print_warning(const std::string& warning) { print_line("warning: " + warning); }
 
 }  // namespace torch_pjrt

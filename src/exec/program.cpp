@@ -204,6 +204,8 @@ Ref<Program> compile_program(ProgramSpec spec) {
   return make_ref<Program>(std::move(spec), std::move(executable), seconds, false);
 }
 
+std::string serialized_options(const ProgramSpec& spec) { return make_options(spec, Runtime::get()).serialize(); }
+
 Ref<Program> load_program(ProgramSpec spec, std::string_view serialized) {
   const Clock::time_point start = Clock::now();
   pjrt::Executable executable = Runtime::get().client().deserialize(serialized);

@@ -77,6 +77,8 @@ class Program : public RefCounted {
 
 // Compiles on the process's client. Throws the compiler's error.
 Ref<Program> compile_program(ProgramSpec spec);
+// The compile options of `spec`, encoded; equal options give equal bytes.
+std::string serialized_options(const ProgramSpec& spec);
 // Loads what Program::serialize gave for the same spec and Runtime::fingerprint; `spec.stablehlo` is not read.
 Ref<Program> load_program(ProgramSpec spec, std::string_view serialized);
 

@@ -21,6 +21,7 @@ inline bool has_test_runtime() {
     setenv("PJRT_PLUGIN_LIBRARY_PATH", first.c_str(), 1);
   }
   setenv("CPU_NUM_DEVICES", "2", 0);
+  setenv("XLA_PERSISTENT_CACHE_PATH", "0", 1);
   return true;
 }
 

@@ -35,6 +35,8 @@ void define_execution(py::module_& m) {
   def(m, "settle_autograd", &api::settle_autograd);
   def(m, "pending_nodes", &api::pending_nodes);
   def(m, "set_compile_options", &api::set_compile_options);
+  def(m, "initialize_cache", &api::initialize_cache);
+  def(m, "num_cached_programs", &api::num_cached_programs);
 }
 
 void define_random(py::module_& m) {

@@ -9,6 +9,7 @@
 #include "exec/device_memory.h"
 #include "exec/dump.h"
 #include "exec/explain.h"
+#include "exec/program_store.h"
 #include "exec/runtime.h"
 #include "exec/statistics.h"
 #include "exec/timeline.h"
@@ -272,6 +273,15 @@ void clear_statistics() {
 void set_compile_options(std::map<std::string, std::string> options) {
   torch_pjrt::set_compile_options(std::move(options));
 }
+
+void initialize_cache(const std::string& path, bool readonly) {
+  with_c10_errors([&] {
+    const lazy::Lock lock(lazy::mutex());
+    set_disk_cache(path, readonly);
+  });
+}
+
+int64_t num_cached_programs() { return static_cast<int64_t>(torch_pjrt::num_cached_programs()); }
 
 }  // namespace api
 }  // namespace torch_pjrt

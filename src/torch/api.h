@@ -171,4 +171,10 @@ void clear_statistics();
 // Options that XLA understands (debug flags, as in XLA_FLAGS without the dashes), applied to programs compiled from now
 // on; they are part of a program's identity.
 void set_compile_options(std::map<std::string, std::string> options);
+
+// Compiled programs are kept in this directory between processes; an empty path keeps none. Until the first call it is
+// XLA_PERSISTENT_CACHE_PATH, else a folder of the user's cache.
+void initialize_cache(const std::string& path, bool readonly);
+// Programs in memory.
+int64_t num_cached_programs();
 }  // namespace torch_pjrt::api

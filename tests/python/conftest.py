@@ -15,6 +15,9 @@ import torch_xla
 import torch_xla.debug
 from torch_xla.debug import metrics
 
+# Programs that the tests compile are neither taken from the user's cache nor put there.
+os.environ["XLA_PERSISTENT_CACHE_PATH"] = "0"
+
 
 @pytest.fixture
 def compiles() -> Callable[[], int]:

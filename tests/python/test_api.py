@@ -398,5 +398,3 @@ def test_what_is_not_supported_says_so():
     ):
         with pytest.raises(NotImplementedError, match=r"several devices (is|are) not supported yet"):
             call()
-    with pytest.raises(NotImplementedError, match="initialize_cache"):
-        xr.initialize_cache("/tmp/cache")
