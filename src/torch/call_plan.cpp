@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "exec/lower.h"
+#include "torch/memory_format.h"
 #include "torch/overlap.h"
 #include "torch/scalar_type.h"
 #include "torch/statistics.h"
@@ -301,6 +302,20 @@ void confirm_by_lowering(CallPlan& plan) {
   }
 }
 
+// Fresh results get the strides of the CPU's kernel.
+void follow_cpu_strides(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  for (size_t i = 0; i < info.returns.size() && info.returns[i].kind == ReturnRule::Kind::kFresh; ++i) {
+    lazy::OutputSpec& spec = plan.signature.outputs[i];
+    if (!spec.is_defined) continue;
+    auto strides = cpu_strides(info.name, arguments, i, spec.type.dims);
+    if (!strides) continue;
+    spec.strides = std::move(*strides);
+    CallPlan::Output& output = plan.outputs[i];
+    output.is_contiguous = spec.strides == row_major_strides(spec.type.dims);
+    output.layout = output.is_contiguous ? nullptr : lazy::intern_layout(spec.type.dims, spec.strides);
+  }
+}
+
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                   c10::ArrayRef<c10::IValue> arguments) {
   torch::jit::Stack stack = StandIns(info, c10::DeviceType::Meta).make(arguments);
@@ -311,6 +326,7 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
   } else {
     infer_outputs_by_lowering(plan, info, arguments);
   }
+  follow_cpu_strides(plan, info, arguments);
 }
 
 // Throws what eager PyTorch throws about memory that is written and met twice.

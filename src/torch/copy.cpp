@@ -2,6 +2,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/_copy_from_native.h>
+#include <ATen/ops/_to_copy_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
@@ -82,8 +83,33 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
   return copy_from(self, dst, false);
 }
 
+// PyTorch's own, which does not keep strides on this device because it takes it for one without views. Stands for CPU
+// tensors too: they are where data comes from.
+at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                   std::optional<at::Device> device, std::optional<bool> pin_memory, bool non_blocking,
+                   std::optional<at::MemoryFormat> memory_format) {
+  const at::Device target = device.value_or(self.device());
+  const bool keeps_strides = target.type() == c10::DeviceType::XLA && self.is_non_overlapping_and_dense() &&
+                             layout.value_or(at::kStrided) == at::kStrided &&
+                             memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve;
+  if (!keeps_strides) {
+    return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format);
+  }
+  const auto options = at::TensorOptions().dtype(dtype.value_or(self.scalar_type())).device(target);
+  return at::empty_strided(self.sizes(), self.strides(), options).copy_(self, non_blocking);
+}
+
+// Kernels of the CPU choose their results' strides by their arguments', so these are kept.
 std::vector<at::Tensor> to_cpu(at::TensorList tensors) {
-  return with_c10_errors([&] { return download({tensors.begin(), tensors.end()}); });
+  return with_c10_errors([&] {
+    std::vector<at::Tensor> copies = download({tensors.begin(), tensors.end()});
+    for (size_t i = 0; i < copies.size(); ++i) {
+      const at::Tensor& tensor = tensors[i];
+      if (!tensor.defined() || tensor.is_contiguous() || !tensor.is_non_overlapping_and_dense()) continue;
+      copies[i] = at::empty_strided(tensor.sizes(), tensor.strides(), copies[i].options()).copy_(copies[i]);
+    }
+    return copies;
+  });
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
@@ -94,9 +120,12 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("_copy_from", copy_from);
   m.impl("_copy_from_and_resize", copy_from_and_resize);
+  m.impl("_to_copy", to_copy);
   m.impl("_to_cpu", to_cpu);
   m.impl("_local_scalar_dense", local_scalar_dense);
 }
+
+TORCH_LIBRARY_IMPL(aten, CPU, m) { m.impl("_to_copy", to_copy); }
 
 }  // namespace
 }  // namespace torch_pjrt

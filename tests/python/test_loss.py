@@ -163,4 +163,5 @@ def test_embedding_bag_scales_gradients_by_frequency():
 def test_multilabel_margin_loss(reduction):
     target = torch.tensor([[3, 0, -1, 1, 2], [4, 4, 1, -1, 0], [-1, 0, 1, 2, 3], [0, 1, 2, 3, 4]])
     assert_same(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), tensor(4, 5), target)
-    assert_same(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), tensor(5), target[0])
+    if reduction != "none":  # there PyTorch's meta kernel says [1] and its CPU kernel []: it runs on the CPU
+        assert_same(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), tensor(5), target[0])

@@ -1,0 +1,76 @@
+#include "torch/memory_format.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace torch_pjrt {
+namespace {
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+struct Rule {
+  enum class Kind { kChannelsLast, kLikeArgument, kRowMajor };
+  std::string_view name;
+  Kind kind;
+  size_t num_outputs;     // the first ones follow the rule
+  size_t first_argument;  // of those that are asked for their format
+  size_t num_arguments;
+};
+
+constexpr Rule kRules[] = {
+    // Channels last when one of the arguments is.
+    {"aten::convolution", Rule::Kind::kChannelsLast, 1, 0, 2},
+    {"aten::convolution_backward", Rule::Kind::kChannelsLast, 2, 1, 2},
+    {"aten::convolution_overrideable", Rule::Kind::kChannelsLast, 1, 0, 2},
+    {"aten::convolution_backward_overrideable", Rule::Kind::kChannelsLast, 2, 1, 2},
+    {"aten::reflection_pad2d", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::reflection_pad3d", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::replication_pad2d", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::replication_pad3d", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::pixel_shuffle", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::channel_shuffle", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::native_channel_shuffle", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::max_unpool2d", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::roll", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::binary_cross_entropy", Rule::Kind::kLikeArgument, 1, 0, 1},
+    {"aten::rrelu_with_noise", Rule::Kind::kRowMajor, 1, 0, 1},
+};
+
+Dims dense_strides(const Dims& sizes, c10::MemoryFormat format) {
+  if (format == c10::MemoryFormat::ChannelsLast) return c10::get_channels_last_strides_2d(c10::IntArrayRef(sizes));
+  if (format == c10::MemoryFormat::ChannelsLast3d) return c10::get_channels_last_strides_3d(c10::IntArrayRef(sizes));
+  return row_major_strides(sizes);
+}
+
+// Channels last of the results' rank when an argument suggests it, else row-major.
+c10::MemoryFormat suggested_format(const Rule& rule, Arguments arguments, size_t rank) {
+  for (size_t i = rule.first_argument; i < rule.first_argument + rule.num_arguments; ++i) {
+    const auto format = arguments[i].toTensor().suggest_memory_format();
+    if (format == c10::MemoryFormat::ChannelsLast && rank == 4) return format;
+    if (format == c10::MemoryFormat::ChannelsLast3d && rank == 5) return format;
+  }
+  return c10::MemoryFormat::Contiguous;
+}
+
+}  // namespace
+
+std::optional<Dims> cpu_strides(const std::string& name, Arguments arguments, size_t output, const Dims& sizes) {
+  const auto rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& r) { return r.name == name; });
+  if (rule == std::end(kRules) || output >= rule->num_outputs) return std::nullopt;
+  switch (rule->kind) {
+    case Rule::Kind::kChannelsLast:
+      return dense_strides(sizes, suggested_format(*rule, arguments, sizes.size()));
+    case Rule::Kind::kLikeArgument: {
+      const at::Tensor& like = arguments[rule->first_argument].toTensor();
+      if (like.sizes() != c10::IntArrayRef(sizes) || !like.is_non_overlapping_and_dense()) return std::nullopt;
+      return Dims(like.strides().begin(), like.strides().end());
+    }
+    case Rule::Kind::kRowMajor:
+      return row_major_strides(sizes);
+  }
+  return std::nullopt;
+}
+
+}  // namespace torch_pjrt

@@ -1,0 +1,96 @@
+"""Strides of results equal the CPU's where a memory format other than row-major goes in."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_xla  # noqa: F401
+
+
+def image(device):
+    return torch.rand(2, 4, 6, 6).to(device).to(memory_format=torch.channels_last)
+
+
+def volume(device):
+    return torch.rand(2, 4, 6, 6, 6).to(device).to(memory_format=torch.channels_last_3d)
+
+
+IMAGE_OPERATORS = {
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "bce": lambda x: F.binary_cross_entropy(x, x.contiguous(), reduction="none"),
+    "bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "antialias": lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True),
+    "cat": lambda x: torch.cat([x, x], 1),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
+    "conv2d": lambda x: F.conv2d(x, torch.ones(3, 4, 3, 3, device=x.device)),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x, torch.ones(4, 3, 3, 3, device=x.device)),
+    "depthwise": lambda x: F.conv2d(x, torch.ones(4, 1, 3, 3, device=x.device), groups=4),
+    "dropout": F.dropout,
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "max_unpool2d": lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "reflect": lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "relu": F.relu,
+    "replicate": lambda x: F.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "roll": lambda x: x.roll(1, 1),
+    "rrelu": lambda x: F.rrelu(x, training=True),
+    "softmax": lambda x: F.softmax(x, 1),
+    "to": lambda x: x.to(torch.bfloat16),
+}
+VOLUME_OPERATORS = {
+    "conv3d": lambda x: F.conv3d(x, torch.ones(3, 4, 2, 2, 2, device=x.device)),
+    "conv_transpose3d": lambda x: F.conv_transpose3d(x, torch.ones(4, 3, 2, 2, 2, device=x.device)),
+    "reflect": lambda x: F.pad(x, (1, 1, 1, 1, 1, 1), mode="reflect"),
+    "max_pool3d": lambda x: F.max_pool3d(x, 2),
+}
+
+
+def assert_same_strides(make, operator):
+    strides = []
+    for device in ("cpu", "xla"):
+        x = make(device).requires_grad_()
+        y = operator(x)
+        (y * y).sum().backward()
+        strides.append((y.stride(), x.grad.stride()))
+    assert strides[0] == strides[1]
+
+
+@pytest.mark.parametrize("name", IMAGE_OPERATORS)
+def test_channels_last(name):
+    assert_same_strides(image, IMAGE_OPERATORS[name])
+
+
+@pytest.mark.parametrize("name", VOLUME_OPERATORS)
+def test_channels_last_3d(name):
+    assert_same_strides(volume, VOLUME_OPERATORS[name])
+
+
+def test_a_weight_in_channels_last_is_enough():
+    for device in ("cpu", "xla"):
+        weight = torch.ones(3, 4, 3, 3, device=device).to(memory_format=torch.channels_last)
+        assert F.conv2d(torch.ones(2, 4, 6, 6, device=device), weight).stride() == (48, 1, 12, 3)
+
+
+def test_convolution_in_channels_last_equals_cpu():
+    torch.manual_seed(0)
+    x, weight = torch.randn(2, 4, 6, 6), torch.randn(3, 4, 3, 3)
+    results = []
+    for device in ("cpu", "xla"):
+        a = x.to(device).to(memory_format=torch.channels_last).requires_grad_()
+        w = weight.to(device).to(memory_format=torch.channels_last).requires_grad_()
+        y = F.conv2d(a, w)
+        y.sin().sum().backward()
+        results.append([t.detach().cpu() for t in (y, a.grad, w.grad)])
+    for expected, actual in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_to_keeps_strides_both_ways(dtype):
+    host = torch.rand(4, 2, 6, 6).transpose(0, 1)
+    there = host.to("xla", dtype)
+    assert there.stride() == host.stride()
+    assert there.cpu().stride() == host.stride()
+    assert there.double().stride() == host.stride()
+    assert torch.equal(there.cpu(), host.to(dtype))
