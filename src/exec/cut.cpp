@@ -93,6 +93,7 @@ const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key,
   spec.overrides = option_overrides();
   spec.cause = cause;
   spec.explanation = GraphHistory::get().explain(*summary);
+  spec.largest_value = largest_value(*summary);
   spec.num_nodes = static_cast<int64_t>(snapshot.nodes.size());
   graph.program = load_or_compile(std::move(spec));
   GraphHistory::get().add(graph.program->record().id, std::move(summary));

@@ -225,6 +225,20 @@ std::string first_difference(const GraphSummary& before, const GraphSummary& now
   return "the compile options differ, or the earlier program was dropped from memory";
 }
 
+std::string largest_value(const GraphSummary& graph) {
+  const GraphSummary::Node* owner = nullptr;
+  const TensorType* largest = nullptr;
+  for (const GraphSummary::Node& node : graph.nodes) {
+    for (const lazy::OutputSpec& output : node.signature->outputs) {
+      if (!output.is_defined || (largest != nullptr && output.type.size_bytes() <= largest->size_bytes())) continue;
+      largest = &output.type;
+      owner = &node;
+    }
+  }
+  if (largest == nullptr) return "";
+  return concat(largest->hlo(), " of ", quoted(owner->signature->schema->name), at(owner->location));
+}
+
 GraphHistory& GraphHistory::get() {
   static auto* instance = new GraphHistory();
   return *instance;

@@ -47,6 +47,10 @@ double similarity(const GraphSummary& a, const GraphSummary& b);
 // forward@train.py:31". When structure and types agree it must be the compile options.
 std::string first_difference(const GraphSummary& before, const GraphSummary& now);
 
+// The largest result in words, for errors about memory: "f32[4096,4096] of `aten::mm`, at forward@train.py:31". Empty
+// for a graph without operators.
+std::string largest_value(const GraphSummary& graph);
+
 // Summaries of the newest programs: at most kMaxPrograms, and at most kMaxNodes nodes in all. Thread safe.
 class GraphHistory {
  public:

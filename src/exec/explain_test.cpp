@@ -35,6 +35,12 @@ class Calls {
     return signatures_.back().get();
   }
 
+  const lazy::Signature* with_output(const lazy::Signature& call, const TensorType& type) {
+    signatures_.push_back(std::make_unique<lazy::Signature>(call));
+    signatures_.back()->outputs.push_back({type, row_major_strides(type.dims)});
+    return signatures_.back().get();
+  }
+
  private:
   std::vector<std::unique_ptr<lazy::Schema>> schemas_;
   std::vector<std::unique_ptr<lazy::Signature>> signatures_;
@@ -55,6 +61,17 @@ GraphSummary chain(const std::vector<const lazy::Signature*>& calls, lazy::Locat
   graph.outputs = {{static_cast<uint32_t>(calls.size() - 1), 0}};
   count_ops(graph);
   return graph;
+}
+
+TEST(LargestValue, names_its_operator_and_line) {
+  Calls calls;
+  GraphSummary graph =
+      chain({calls.get("aten::mm", {{2, 3}}), calls.get("aten::add", {{4, 3}})}, lazy::intern_location("f@train.py:3"));
+  EXPECT_EQ(largest_value(graph), "");
+  for (GraphSummary::Node& node : graph.nodes) {
+    node.signature = calls.with_output(*node.signature, node.signature->operands[0]);
+  }
+  EXPECT_EQ(largest_value(graph), "f32[4,3] of `aten::add`, at f@train.py:3");
 }
 
 class FirstDifference : public testing::Test {

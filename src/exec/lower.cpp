@@ -1,9 +1,12 @@
 #include "exec/lower.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "exec/barrier_probe.h"
+#include "exec/runtime.h"
 #include "lazy/source_location.h"
 #include "ops/lowering.h"
 #include "ops/registry.h"
@@ -39,6 +42,13 @@ class ScalarParameters {
   bool is_packed_;
   Values parameters_;
 };
+
+bool has_barrier(const Snapshot& snapshot) {
+  const auto& nodes = snapshot.nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [](const lazy::Node* node) {
+    return node->signature().schema->name == "xla::optimization_barrier";
+  });
+}
 
 // The dtype may differ from what PyTorch promised (a float32 result of a bfloat16 operator); the dimensions may not.
 void check_results(Builder& b, const lazy::Signature& signature, Values& results) {
@@ -107,6 +117,7 @@ class GraphLowering {
   }
 
   std::string run() {
+    if (has_barrier(snapshot_) && Runtime::is_started() && merges_across_barriers()) b_.guard_barriers();
     results_.resize(snapshot_.nodes.size());
     for (size_t i = 0; i < snapshot_.nodes.size(); ++i) results_[i] = lower_located(*snapshot_.nodes[i]);
     b_.set_location("");

@@ -1,7 +1,9 @@
 #include "exec/program.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
 #include "exec/device_memory.h"
@@ -43,6 +45,7 @@ Ref<ProgramRecord> make_record(const ProgramSpec& spec, const pjrt::Executable& 
   record->name = executable.name();
   record->cause = spec.cause;
   record->explanation = spec.explanation;
+  record->largest_value = spec.largest_value;
   record->compile_seconds = compile_seconds;
   record->from_disk_cache = from_disk_cache;
   record->num_nodes = spec.num_nodes;
@@ -57,6 +60,12 @@ Ref<ProgramRecord> make_record(const ProgramSpec& spec, const pjrt::Executable& 
   }
   add_program_record(record);
   return record;
+}
+
+std::string in_gib(int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text.data();
 }
 
 // Raw pointers of one launch; kept by each thread, so that a run allocates nothing for them.
@@ -106,12 +115,24 @@ void Program::check_arguments(std::span<DeviceValue* const> arguments, int devic
   }
 }
 
+// Found while running, it would cost the values of everything else in the program.
+void Program::check_memory(int device) const {
+  const int64_t needed = record_->temp_bytes + record_->output_bytes - record_->alias_bytes;
+  const int64_t limit = Runtime::get().memory_limit(device);
+  if (limit == 0 || needed <= limit) return;
+  throw explain(
+      Error(ErrorCode::kOutOfMemory, concat("xla:", device, " out of memory. Tried to allocate ", in_gib(needed),
+                                            " for results and temporaries; the device has ", in_gib(limit))),
+      *record_);
+}
+
 std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> arguments, int device,
                                            std::span<const int64_t> keep) {
   static Metric& execute_time = metric("ExecuteTime");
   thread_local LaunchArrays arrays;
   Runtime& runtime = Runtime::get();
   check_arguments(arguments, device);
+  check_memory(device);
   arrays.arrange(arguments, outputs_.size(), num_devices_);
 
   pjrt::Launch launch;

@@ -31,6 +31,7 @@ struct ProgramSpec {
   // For the record only.
   std::string cause;
   std::string explanation;
+  std::string largest_value;
   int64_t num_nodes = 0;
 };
 
@@ -58,6 +59,7 @@ class Program : public RefCounted {
 
  private:
   void check_arguments(std::span<DeviceValue* const> arguments, int device) const;
+  void check_memory(int device) const;
   void consume(std::span<DeviceValue* const> arguments, std::span<const int64_t> keep) const;
   // After a failure: which donated arguments are gone is the plugin's decision.
   void mark_deleted(std::span<DeviceValue* const> arguments) const;

@@ -18,8 +18,12 @@ Records& records() {
 }  // namespace
 
 Error explain(const Error& error, const ProgramRecord& record) {
-  return Error(error.code(), concat(error.what(), " (in program ", record.id, " '", record.name, "'",
-                                    record.cause.empty() ? "" : ", cut by ", record.cause, ")"));
+  std::string place = concat("program ", record.id, " '", record.name, "'");
+  if (!record.cause.empty()) place += ", cut by " + record.cause;
+  if (error.code() == ErrorCode::kOutOfMemory && !record.largest_value.empty()) {
+    place += ", whose largest value is " + record.largest_value;
+  }
+  return Error(error.code(), concat(error.what(), " (in ", place, ")"));
 }
 
 void add_program_record(const Ref<ProgramRecord>& record) {

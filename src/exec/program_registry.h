@@ -13,10 +13,11 @@ namespace torch_pjrt {
 
 // Written while the program is made; afterwards only `runs` changes. Bytes are of one device.
 struct ProgramRecord : RefCounted {
-  int64_t id = 0;           // 0, 1, 2, ... in the order of compilation
-  std::string name;         // of the module
-  std::string cause;        // what made the graph be cut, and where that is known: ".item(), at train@train.py:31"
-  std::string explanation;  // why no earlier program served; see exec/explain.h
+  int64_t id = 0;             // 0, 1, 2, ... in the order of compilation
+  std::string name;           // of the module
+  std::string cause;          // what made the graph be cut, and where that is known: ".item(), at train@train.py:31"
+  std::string explanation;    // why no earlier program served; see exec/explain.h
+  std::string largest_value;  // for errors about memory; see exec/explain.h
   double compile_seconds = 0;
   bool from_disk_cache = false;
   int64_t num_nodes = 0;

@@ -1,6 +1,7 @@
 #include "exec/runtime.h"
 
 #include <pthread.h>
+#include <sys/sysinfo.h>
 
 #include <atomic>
 #include <chrono>
@@ -62,6 +63,16 @@ std::string make_fingerprint(const pjrt::Client& client) {
   return text;
 }
 
+int64_t find_memory_limit(const pjrt::Device& device, bool is_cpu) {
+  if (is_cpu) {
+    struct sysinfo host{};
+    if (sysinfo(&host) != 0) return 0;
+    return static_cast<int64_t>((host.totalram + host.totalswap) * host.mem_unit);
+  }
+  const auto stats = device.memory_stats();
+  return stats ? stats->bytes_limit.value_or(0) : 0;
+}
+
 // XLA CPU hands every transfer to another thread, which costs up to 30 us; its buffers are host memory, row-major.
 void copy_to_host(const pjrt::Buffer& buffer, void* dst, size_t size_bytes, bool is_cpu) {
   if (!is_cpu) {
@@ -87,6 +98,7 @@ Runtime::Runtime(std::unique_ptr<pjrt::Client> client, bool is_cpu)
   TP_USER_CHECK(num_devices() <= kMaxDevices, kFailedPrecondition, "the plugin has ", num_devices(),
                 " devices; at most ", kMaxDevices, " are supported");
   if (is_cpu_) default_overrides_ = cpu_overrides();
+  for (int i = 0; i < num_devices(); ++i) memory_limits_.push_back(find_memory_limit(device(i), is_cpu_));
   for (int i = 0; i < num_devices(); ++i) in_flight_.push_back(std::make_unique<InFlight>());
 }
 

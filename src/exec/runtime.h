@@ -38,6 +38,8 @@ class Runtime {
   int num_devices() const { return static_cast<int>(client_->addressable_devices().size()); }
   // kIndexError when there is no such device.
   const pjrt::Device& device(int ordinal) const;
+  // Bytes that the device can have in use at most, whatever is freed; 0 when that is not known.
+  int64_t memory_limit(int device) const { return memory_limits_.at(static_cast<size_t>(device)); }
   // XLA flags that every compilation of ours sets.
   const std::vector<pjrt::OptionOverride>& default_overrides() const { return default_overrides_; }
 
@@ -64,6 +66,7 @@ class Runtime {
   bool is_cpu_;
   std::string fingerprint_;
   std::vector<pjrt::OptionOverride> default_overrides_;
+  std::vector<int64_t> memory_limits_;
   std::vector<std::unique_ptr<InFlight>> in_flight_;
 };
 

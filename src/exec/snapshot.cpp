@@ -3,14 +3,10 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/type_hash.h"
 
 namespace torch_pjrt {
 namespace {
-
-void mix_type(Hash128& hash, const TensorType& type) {
-  hash.mix(static_cast<uint64_t>(type.dtype));
-  hash.mix_range(type.dims.begin(), type.dims.end());
-}
 
 void add_parameter(const lazy::Node& leaf, uint64_t pass, Snapshot& snapshot) {
   TP_CHECK(leaf.is_data(), "an operand is recorded after its use");
@@ -19,7 +15,7 @@ void add_parameter(const lazy::Node& leaf, uint64_t pass, Snapshot& snapshot) {
   const bool is_donated = leaf.num_holders() == 0;
   snapshot.parameters.push_back(&leaf);
   snapshot.donated.push_back(is_donated);
-  mix_type(snapshot.hash, leaf.data()->type());
+  mix(snapshot.hash, leaf.data()->type());
   snapshot.hash.mix(is_donated);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lazy/source_location.h"
+#include "torch/backward_lines.h"
 
 namespace torch_pjrt {
 namespace {
@@ -16,6 +17,7 @@ struct CodeInfo {
   std::string name;  // "forward@linear.py:"
   bool is_library = false;
   bool is_printing = false;  // torch/_tensor_str.py
+  bool is_backward = false;  // calls the autograd engine
   // By offset of the running instruction, whose line is costly to find.
   std::unordered_map<int, lazy::LocationId> locations;
 };
@@ -61,6 +63,7 @@ CodeInfo& info_of(PyCodeObject* code) {
   info.name = to_string(code->co_name) + "@" + file + ":";
   info.is_library = is_library_file(path);
   info.is_printing = info.is_library && file == "_tensor_str.py";
+  info.is_backward = info.is_library && info.name == "_engine_run_backward@graph.py:";
   return info;
 }
 
@@ -70,10 +73,9 @@ lazy::LocationId location_of(PyFrameObject* frame, CodeInfo& info) {
   return it->second;
 }
 
-// The innermost frame of user code; of library code when there is no other.
-lazy::CallSite walk_frames() {
+// From `frame`, which it releases: the innermost one of user code; of library code when there is no other.
+lazy::CallSite walk_frames(PyFrameObject* frame) {
   lazy::CallSite site;
-  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   while (frame != nullptr) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     CodeInfo& info = info_of(code);
@@ -87,13 +89,48 @@ lazy::CallSite walk_frames() {
   return site;
 }
 
+bool is_in_backward(PyFrameObject* frame) {
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  const bool is_backward = info_of(code).is_backward;
+  Py_DECREF(code);
+  return is_backward;
+}
+
+// The line of the one thread that waits for a backward; none when there are several. Threads end with the GIL held, so
+// none does meanwhile.
+lazy::CallSite find_waiting_backward() {
+  PyFrameObject* found = nullptr;
+  int count = 0;
+  for (PyThreadState* thread = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); thread != nullptr;
+       thread = PyThreadState_Next(thread)) {
+    PyFrameObject* frame = PyThreadState_GetFrame(thread);
+    if (frame != nullptr && is_in_backward(frame) && ++count == 1) {
+      found = frame;
+    } else {
+      Py_XDECREF(frame);
+    }
+  }
+  if (count == 1) return walk_frames(found);
+  Py_XDECREF(found);
+  return {};
+}
+
 lazy::CallSite find_python_line() {
   if (Py_IsInitialized() == 0) return {};
   // A thread that never ran Python has no frame, and making it a Python thread would cost more than the answer is
   // worth.
-  if (PyGILState_GetThisThreadState() == nullptr) return {};
+  if (PyGILState_GetThisThreadState() == nullptr) return {backward_line()};
   const PyGILState_STATE state = PyGILState_Ensure();
-  const lazy::CallSite site = walk_frames();
+  lazy::CallSite site;
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  // Autograd runs a formula of its own, perhaps in a thread without Python code: what it records belongs to the line of
+  // the forward.
+  if (frame == nullptr || is_in_backward(frame)) site.location = backward_line();
+  if (site.location != 0) {
+    Py_XDECREF(frame);
+  } else {
+    site = frame == nullptr ? find_waiting_backward() : walk_frames(frame);
+  }
   PyGILState_Release(state);
   return site;
 }

@@ -180,6 +180,8 @@ void Builder::set_location(std::string_view location) {
   impl_->location += "\")";
 }
 
+void Builder::guard_barriers() { impl_->guards_barriers = true; }
+
 std::string Builder::finish(const Values& results, std::string_view module_name) {
   Impl& out = *impl_;
   TP_CHECK(!out.finished && out.scopes.size() == 1, "finish called twice or inside a region");

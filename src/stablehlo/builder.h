@@ -112,6 +112,9 @@ class Builder {
   void set_partitions(int64_t num_replicas, int64_t num_partitions);
   // Lines emitted from here on carry loc("text"); empty stops it.
   void set_location(std::string_view location);
+  // For a compiler that merges computations across an optimization barrier: barriers from here on also make their
+  // results depend on the values of all operands in a way that no compiler can see through.
+  void guard_barriers();
 
   // --- constants --------------------------------------------------------------------------------------------------
   // Scalar constants of `dtype`; the number is converted (a double to an integer dtype must be integral).

@@ -164,6 +164,7 @@ struct Builder::Impl {
   std::vector<Scope> scopes;
   std::vector<std::pair<Value, ParameterAttributes>> parameters;
   std::string location;  // ` loc("...")`, or empty
+  bool guards_barriers = false;
   int64_t num_replicas = 1;
   int64_t num_partitions = 1;
   bool finished = false;

@@ -48,6 +48,40 @@ Values Builder::Impl::close_regions(size_t start, std::string_view op, const Val
   return results;
 }
 
+namespace {
+
+// True whatever the first element of `x` is: it has at most 32 bits that are set. XLA does not reason about popcnt.
+Value opaque_true(Builder& b, Value x) {
+  const auto rank = static_cast<size_t>(x.rank());
+  x = b.reshape(b.slice(x, Dims(rank), Dims(rank, 1)), {});
+  if (is_complex(x.dtype())) x = b.real(x);
+  x = is_floating(x.dtype()) ? b.bitcast_convert(b.convert(x, DType::kF32), DType::kS32) : b.convert(x, DType::kS32);
+  return b.compare(Comparison::kLe, b.unary("stablehlo.popcnt", x), b.constant(32, DType::kS32));
+}
+
+// XLA CPU computes a select of narrow floats in float32, which changes NaNs; of their bits it does not.
+Value select_or_zero(Builder& b, Value pred, Value x) {
+  if (!is_floating(x.dtype()) || size_bytes(x.dtype()) > 2) return b.select(pred, x, b.splat(0, x.type()));
+  const Value bits = b.bitcast_convert(x, size_bytes(x.dtype()) == 2 ? DType::kU16 : DType::kU8);
+  return b.bitcast_convert(b.select(pred, bits, b.splat(0, bits.type())), x.dtype());
+}
+
+// The same values, each of which needs the first elements of all. Where a kernel reads them the select costs nothing:
+// the code generator does know the range of popcnt.
+Values depend_on_all(Builder& b, Values xs) {
+  Value all;
+  for (const Value& x : xs) {
+    if (x.numel() == 0) continue;
+    const Value is_true = opaque_true(b, x);
+    all = all ? b.logical_and(all, is_true) : is_true;
+  }
+  if (!all) return xs;
+  for (Value& x : xs) x = select_or_zero(b, all, x);
+  return xs;
+}
+
+}  // namespace
+
 Values Builder::optimization_barrier(const Values& xs) {
   if (xs.empty()) return {};
   Values results;
@@ -55,7 +89,7 @@ Values Builder::optimization_barrier(const Values& xs) {
   impl_->begin(results) << "stablehlo.optimization_barrier " << xs << " : ";
   impl_->types(xs);
   impl_->end_line();
-  return results;
+  return impl_->guards_barriers ? depend_on_all(*this, std::move(results)) : results;
 }
 
 std::pair<Value, Value> Builder::rng_bit_generator(Value state, RngAlgorithm algorithm, const TensorType& type) {

@@ -57,6 +57,18 @@ TEST(OptimizationBarrier, keeps_order_and_types) {
   expect_golden("stablehlo/optimization_barrier", b.finish(b.optimization_barrier({x, i, x})));
 }
 
+TEST(OptimizationBarrier, guarded_results_depend_on_all_operands) {
+  Builder b;
+  b.guard_barriers();
+  const Value x = b.parameter({DType::kF32, {4}});
+  const Value flag = b.parameter({DType::kPred, {}});
+  const Value z = b.parameter({DType::kC64, {2, 3}});
+  const Value narrow = b.parameter({DType::kBF16, {5}});
+  const Value nothing = b.parameter({DType::kF64, {0}});
+  const Values results = b.optimization_barrier({x, flag, z, narrow, nothing});
+  expect_golden("stablehlo/optimization_barrier_guarded", b.finish(results));
+}
+
 TEST(RngBitGenerator, returns_state_and_bits) {
   Builder b;
   const Value state = b.parameter({DType::kU64, {2}});

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/type_hash.h"
 #include "lazy/strided.h"
 #include "ops/registry.h"
 #include "torch/barrier.h"
@@ -15,11 +16,6 @@
 
 namespace torch_pjrt {
 namespace {
-
-void mix(Hash128& hash, const TensorType& type) {
-  hash.mix(static_cast<uint64_t>(type.dtype));
-  hash.mix_range(type.dims.begin(), type.dims.end());
-}
 
 void mix(Hash128& hash, const lazy::Attribute& attribute) {
   hash.mix(static_cast<uint64_t>(attribute.index()));
@@ -67,8 +63,6 @@ lazy::Signature make_internal_signature(std::string_view name, const std::vector
   signature.hash = hash;
   return signature;
 }
-
-Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
 
 // What a stored value is to the rematerialisation region being recorded, if there is one.
 lazy::Value admit(const lazy::Value& value) {

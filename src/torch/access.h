@@ -14,6 +14,8 @@
 
 namespace torch_pjrt {
 
+inline Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
+
 // The tensor's elements: a value of the tensor's dtype and sizes, conj and neg bits applied.
 lazy::Value read(const at::Tensor& tensor);
 

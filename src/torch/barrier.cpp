@@ -8,6 +8,7 @@
 
 #include <unordered_map>
 
+#include "base/type_hash.h"
 #include "lazy/source_location.h"
 #include "ops/registry.h"
 #include "torch/access.h"
@@ -126,10 +127,7 @@ std::vector<lazy::Value> record_barrier(std::vector<lazy::Value> values) {
   static auto* signatures = new std::unordered_map<Hash128, lazy::Signature>();
   Hash128 hash;
   hash.mix(std::string_view("xla::optimization_barrier"));
-  for (const lazy::Value& value : values) {
-    hash.mix(static_cast<uint64_t>(value.type().dtype));
-    hash.mix_range(value.type().dims.begin(), value.type().dims.end());
-  }
+  for (const lazy::Value& value : values) mix(hash, value.type());
   auto it = signatures->find(hash);
   if (it == signatures->end()) it = signatures->emplace(hash, make_signature(values, hash)).first;
   lazy::Graph& graph = values[0].node()->graph();

@@ -31,8 +31,6 @@ void check_broadcast(const at::Tensor& source, const at::Tensor& destination) {
               " doesn't match the broadcast shape ", at::IntArrayRef(shape));
 }
 
-Dims to_dims(at::IntArrayRef values) { return {values.begin(), values.end()}; }
-
 void copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
   const lazy::Lock lock(lazy::mutex());
   lazy::Graph& graph = lazy::Graph::get(source.device().index());

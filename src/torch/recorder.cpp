@@ -8,6 +8,7 @@
 #include "exec/timeline.h"
 #include "torch/access.h"
 #include "torch/argument_checks.h"
+#include "torch/backward_lines.h"
 #include "torch/device.h"
 #include "torch/errors.h"
 #include "torch/overlap.h"
@@ -340,6 +341,8 @@ void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, to
     int device = 0;
     plan = &plan_for(op, arguments, device);
     if (plan->fallback_reason) return;
+    if (lazy::LocationScope::current() != 0) [[unlikely]]
+      note_forward_line(arguments, lazy::LocationScope::current());
     const lazy::Lock lock(lazy::mutex());
     lazy::Graph& graph = lazy::Graph::get(device);
     follow_recomputation(graph);

@@ -29,8 +29,6 @@ KNOWN_DIFFERENCES = {
         for i in range(4)
     },
     "test_reduce.py::test_reduction[nansum-dtype8]": "CPU refuses complex nansum, xla computes it",
-    "test_seeing.py::test_report_holds_programs_events_and_graphs": "passes alone, not after other tests",
-    "test_seeing.py::test_report_in_a_browser": "passes alone, not after other tests",
     "test_elementwise.py::test_exact_unary[dtype7-positive]": "the test's pattern is not escaped",
     "test_elementwise.py::test_binary[pow-dtype7]": "the test's own input needs abs of bool",
     "test_elementwise.py::test_gamma_functions[dtype0]": "polygamma or lgamma at one edge value gives NaN",

@@ -1,5 +1,7 @@
 """Bad input: one error of the usual class, at the call, in eager PyTorch's words; everything stays usable."""
 
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -139,14 +141,19 @@ import torch, torch_xla
 x = torch.arange(3.0).to("xla")
 y = x + 1
 huge = torch.ones(1 << 23, 1 << 23, device="xla")  # 256 TiB
-try:
-    torch_xla.sync(wait=True)
-except RuntimeError as error:
-    print(type(error).__name__)
+for use in (lambda: torch_xla.sync(wait=True), lambda: huge.sum().item()):
+    try:
+        use()
+    except torch.OutOfMemoryError as error:
+        print(error)
 del huge
 print(y.tolist(), x.tolist())
 """
-    assert run_python(program).split("\n") == ["OutOfMemoryError", "[1.0, 2.0, 3.0] [0.0, 1.0, 2.0]"]
+    sync, item, values = run_python(program, XLA_IR_DEBUG="1").split("\n")
+    assert re.match(r"xla:0 out of memory. Tried to allocate 262144.00 GiB for results and temporaries; the", sync)
+    assert "cut by sync, at <lambda>@<string>:6, whose largest value is f32[8388608,8388608] of `aten::fill`" in sync
+    assert sync.endswith(", at <module>@<string>:5)") and "cut by .item()" in item
+    assert values == "[1.0, 2.0, 3.0] [0.0, 1.0, 2.0]"
 
 
 OVERLAPPING_WRITES = {

@@ -134,10 +134,38 @@ def test_location_comes_before_other_attributes(ir_debug):
     assert line.index("num_outputs=2") < line.index("location=") < line.index("descending=")
 
 
-def test_a_backward_thread_without_python_has_no_line(ir_debug):
+def location_of(tensor: torch.Tensor, op: str) -> str:
+    return re.search(r"location=([^,\s]+)", one_line(tensor, op)).group(1)
+
+
+def test_a_backward_has_the_lines_of_its_forward(ir_debug):
     x = torch.ones(3, device=DEVICE, requires_grad=True)
-    torch.cos(x).sum().backward()
-    assert "location=" not in one_line(x.grad, "aten::sin")
+    y = torch.cos(x)
+    called = line_before()
+    torch.tanh(y).sum().backward()
+    here = f"test_a_backward_has_the_lines_of_its_forward@{Path(__file__).name}"
+    assert location_of(x.grad, "aten::sin") == f"{here}:{called}"
+    assert location_of(x.grad, "aten::tanh_backward") == f"{here}:{called + 2}"
+
+
+def test_a_backward_whose_forward_had_no_lines_has_the_line_that_called_it():
+    x = torch.ones(3, device=DEVICE, requires_grad=True)
+    y = torch.cos(x).sum()
+    debug.set_ir_debug(True)
+    y.backward()
+    called = line_before()
+    debug.set_ir_debug(False)
+    here = f"test_a_backward_whose_forward_had_no_lines_has_the_line_that_called_it@{Path(__file__).name}"
+    assert location_of(x.grad, "aten::sin") == f"{here}:{called}"
+
+
+def test_lines_of_a_second_derivative(ir_debug):
+    x = torch.ones(3, device=DEVICE, requires_grad=True)
+    y = torch.sin(x)
+    called = line_before()
+    (grad,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    assert location_of(second, "aten::sin") == f"test_lines_of_a_second_derivative@{Path(__file__).name}:{called}"
 
 
 def test_lines_of_a_recomputation(ir_debug):
@@ -343,22 +371,43 @@ def embedded(path: Path) -> dict:
     return json.loads(data)
 
 
-def train_a_little(steps: int = 3) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)).to(DEVICE)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        x = torch.ones(4, 16, device=DEVICE)
-        torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum().backward()
-        optimizer.step()
-        torch_xla.sync(wait=True)
+TRAINING = """
+import sys
+import torch, torch_xla
+import torch_xla.debug as debug
+
+# More programs than a report keeps graphs of, larger than those below; they do not run while it is recorded.
+for size in range(10):
+    y = torch.ones(size + 1, device="xla")
+    for _ in range(60):
+        y = torch.cos(y)
+    torch_xla.sync()
+
+model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)).to("xla")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+debug.start_recording()
+for _ in range(3):
+    optimizer.zero_grad()
+    x = torch.ones(4, 16, device="xla")
+    torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum().backward()
+    optimizer.step()
+    torch_xla.sync(wait=True)
+debug.report(sys.argv[1], title="a <script> & more")
+"""
 
 
-def test_report_holds_programs_events_and_graphs(recording, tmp_path):
-    train_a_little()
-    path = tmp_path / "report.html"
-    debug.report(path, title="a <script> & more")
-    data = embedded(path)
+@pytest.fixture
+def training_report(tmp_path: Path) -> Path:
+    """The report on a short training, in a process of its own: it holds the programs of the whole process."""
+    script, path = tmp_path / "train.py", tmp_path / "report.html"
+    script.write_text(TRAINING)
+    done = subprocess.run([sys.executable, str(script), str(path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_report_holds_programs_events_and_graphs(training_report):
+    data = embedded(training_report)
     assert data["title"] == "a <script> & more"
     assert {event[0] for event in data["events"]} >= {"record", "cut", "execute"}
     program = data["programs"][-1]
@@ -368,7 +417,7 @@ def test_report_holds_programs_events_and_graphs(recording, tmp_path):
         for i, node in enumerate(graph["nodes"]):
             assert all(-len(graph["parameters"]) <= operand < i for operand in node[6])
     assert any(node[4] for graph in graphs for node in graph["nodes"]), "no operator is marked as computed again"
-    assert any("test_seeing.py" in line for graph in graphs for line in graph["lines"])
+    assert any("@train.py:" in line for graph in graphs for line in graph["lines"])
 
 
 def test_report_needs_no_network(tmp_path):
@@ -467,12 +516,9 @@ def browse(path: Path, screenshot: Path) -> dict:
 
 
 @pytest.mark.slow
-def test_report_in_a_browser(recording, tmp_path):
-    train_a_little()
-    path = tmp_path / "report.html"
-    debug.report(path)
-    result = browse(path, tmp_path / "report.png")
-    assert result["rows"] == len(debug.executables()) and result["bars"] >= 1
+def test_report_in_a_browser(training_report, tmp_path):
+    result = browse(training_report, tmp_path / "report.png")
+    assert result["rows"] == len(embedded(training_report)["programs"]) and result["bars"] >= 1
     assert result["canvases"] == 2 and result["lines"] >= 1
     assert result["opened"] >= result["boxes"] >= 2 and result["byLine"] >= 2
     assert "aten::" in result["detail"] or "xla::" in result["detail"]

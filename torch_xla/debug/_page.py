@@ -12,7 +12,7 @@ from torch_xla import _XLAC
 
 _TEMPLATE = Path(__file__).with_name("report.html")
 _PLACEHOLDER = "/*DATA*/null"
-# Programs whose whole graph goes into the page: the largest ones.
+# Programs whose whole graph goes into the page: the largest of those that ran while it was recorded, then others.
 _MAX_GRAPHS = 8
 
 
@@ -31,12 +31,13 @@ def write_data(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
 def collect(title: str = "") -> dict[str, Any]:
     """All that the page shows."""
     programs = [_program(program) for program in _XLAC.executables()]
-    for program in sorted(programs, key=lambda program: -program["nodes"])[:_MAX_GRAPHS]:
-        program["graph"] = _graph(program["id"])
     events = [
         [event.kind, event.begin_ns, event.end_ns, event.program, event.bytes, event.cause]
         for event in _XLAC.recorded_events()
     ]
+    ran = {event[3] for event in events}
+    for program in sorted(programs, key=lambda program: (program["id"] not in ran, -program["nodes"]))[:_MAX_GRAPHS]:
+        program["graph"] = _graph(program["id"])
     return {
         "title": title or Path(sys.argv[0] or "python").name,
         "plugin": _XLAC.plugin_description() if _XLAC.is_client_started() else "",
