@@ -40,6 +40,16 @@ Value add_to_self(LoweringContext& ctx, Value product) {
   return b.add(b.broadcast_to(self, product.dims()), scaled);
 }
 
+// beta * self + alpha * lhs @ rhs. Half types are scaled in float32 and rounded once; an unscaled sum stays in their
+// own type, which matrix units fuse.
+Value add_product(LoweringContext& ctx, std::string_view lhs, std::string_view rhs, const DotDims& dims) {
+  const Value x = ctx.tensor(lhs);
+  if (x.dtype() == DType::kPred) ctx.decline("not implemented for 'Bool'");
+  const bool is_plain = ctx.static_number("alpha") == 1.0 && ctx.static_number("beta") == 1.0;
+  const DType dtype = ctx.dtype("out_dtype").value_or(is_plain ? x.dtype() : accumulate_dtype(x.dtype()));
+  return add_to_self(ctx, ctx.b.dot_general(x, ctx.tensor(rhs), dims, dtype));
+}
+
 Value conjugate(Builder& b, Value x) { return is_complex(x.dtype()) ? b.complex(b.real(x), b.negate(b.imag(x))) : x; }
 
 Values lower_mm(LoweringContext& ctx) { return {dot(ctx, ctx.tensor("self"), ctx.tensor("mat2"), kMatrixMatrix)}; }
@@ -54,21 +64,13 @@ Values lower_vdot(LoweringContext& ctx) {
   return {dot(ctx, conjugate(ctx.b, ctx.tensor("self")), ctx.tensor("other"), kVector)};
 }
 
-Values lower_addmm(LoweringContext& ctx) {
-  return {add_to_self(ctx, dot(ctx, ctx.tensor("mat1"), ctx.tensor("mat2"), kMatrixMatrix))};
-}
+Values lower_addmm(LoweringContext& ctx) { return {add_product(ctx, "mat1", "mat2", kMatrixMatrix)}; }
 
-Values lower_baddbmm(LoweringContext& ctx) {
-  return {add_to_self(ctx, dot(ctx, ctx.tensor("batch1"), ctx.tensor("batch2"), kBatchedMatrix))};
-}
+Values lower_baddbmm(LoweringContext& ctx) { return {add_product(ctx, "batch1", "batch2", kBatchedMatrix)}; }
 
-Values lower_addbmm(LoweringContext& ctx) {
-  return {add_to_self(ctx, dot(ctx, ctx.tensor("batch1"), ctx.tensor("batch2"), {{}, {}, {0, 2}, {0, 1}}))};
-}
+Values lower_addbmm(LoweringContext& ctx) { return {add_product(ctx, "batch1", "batch2", {{}, {}, {0, 2}, {0, 1}})}; }
 
-Values lower_addmv(LoweringContext& ctx) {
-  return {add_to_self(ctx, dot(ctx, ctx.tensor("mat"), ctx.tensor("vec"), kMatrixMatrix))};
-}
+Values lower_addmv(LoweringContext& ctx) { return {add_product(ctx, "mat", "vec", kMatrixMatrix)}; }
 
 Values lower_addr(LoweringContext& ctx) {
   Builder& b = ctx.b;
@@ -120,12 +122,15 @@ const OpTable& matmul_ops() {
       {.name = "aten::mv", .lower = lower_mv},
       {.name = "aten::dot", .lower = lower_dot},
       {.name = "aten::vdot", .lower = lower_vdot},
-      {.name = "aten::addmm", .lower = lower_addmm, .static_args = {"beta"}},
-      {.name = "aten::baddbmm", .lower = lower_baddbmm, .static_args = {"beta"}},
-      {.name = "aten::addbmm", .lower = lower_addbmm, .static_args = {"beta"}},
-      {.name = "aten::addmv", .lower = lower_addmv, .static_args = {"beta"}},
-      {.name = "aten::addr", .lower = lower_addr, .static_args = {"beta"}},
-      {.name = "aten::_addmm_activation", .lower = lower_addmm_activation, .static_args = {"beta"}},
+      {.name = "aten::addmm", .lower = lower_addmm, .static_args = {"beta"}, .constant_defaults = {"alpha"}},
+      {.name = "aten::baddbmm", .lower = lower_baddbmm, .static_args = {"beta"}, .constant_defaults = {"alpha"}},
+      {.name = "aten::addbmm", .lower = lower_addbmm, .static_args = {"beta"}, .constant_defaults = {"alpha"}},
+      {.name = "aten::addmv", .lower = lower_addmv, .static_args = {"beta"}, .constant_defaults = {"alpha"}},
+      {.name = "aten::addr", .lower = lower_addr, .static_args = {"beta"}, .constant_defaults = {"alpha"}},
+      {.name = "aten::_addmm_activation",
+       .lower = lower_addmm_activation,
+       .static_args = {"beta"},
+       .constant_defaults = {"alpha"}},
       {.name = "aten::_int_mm", .lower = lower_int_mm},
       {.name = "aten::_trilinear", .lower = lower_trilinear},
   };
