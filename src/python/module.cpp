@@ -99,7 +99,8 @@ void define_statistics(py::module_& m) {
   def(m, "executables", &api::executables);
   def(m, "counters", &api::counters);
   def(m, "timings", &api::timings);
-  def(m, "clear_statistics", &api::clear_statistics);
+  def(m, "clear_counters", &api::clear_counters);
+  def(m, "clear_metrics", &api::clear_metrics);
 }
 
 void define_seeing(py::module_& m) {

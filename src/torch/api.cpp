@@ -265,10 +265,9 @@ std::map<std::string, Timing> timings() {
   return result;
 }
 
-void clear_statistics() {
-  clear_counters();
-  clear_metrics();
-}
+void clear_counters() { torch_pjrt::clear_counters(); }
+
+void clear_metrics() { torch_pjrt::clear_metrics(); }
 
 void set_compile_options(std::map<std::string, std::string> options) {
   torch_pjrt::set_compile_options(std::move(options));

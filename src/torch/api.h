@@ -166,7 +166,8 @@ struct Timing {
 // Names are stable: "CompileTime", "ExecuteTime", "TransferToDeviceTime", "CachedCompile", "aten::name" for a fallback.
 std::map<std::string, int64_t> counters();
 std::map<std::string, Timing> timings();
-void clear_statistics();
+void clear_counters();
+void clear_metrics();
 
 // Options that XLA understands (debug flags, as in XLA_FLAGS without the dashes), applied to programs compiled from now
 // on; they are part of a program's identity.

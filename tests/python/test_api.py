@@ -398,3 +398,28 @@ def test_what_is_not_supported_says_so():
     ):
         with pytest.raises(NotImplementedError, match=r"several devices (is|are) not supported yet"):
             call()
+
+
+def test_counters_and_metrics_are_cleared_apart():
+    (torch.ones(3, device="xla") * 2).tolist()
+    assert met.counter_names() and met.metric_names()
+    met.clear_counters()
+    assert not met.counter_names() and met.metric_names()
+    met.clear_metrics()
+    assert not met.metric_names()
+
+
+def test_lightning_finds_the_device_when_it_is_asked_for(monkeypatch):
+    from torch_xla.experimental import pjrt, tpu
+
+    assert pjrt.using_pjrt()
+    monkeypatch.delenv("PJRT_DEVICE", raising=False)
+    monkeypatch.delenv("TPU_ACCELERATOR_TYPE", raising=False)
+    with pytest.raises(OSError, match="neither TPU_ACCELERATOR_TYPE nor PJRT_DEVICE"):
+        tpu.version()
+    assert tpu.num_available_devices() == 0
+    monkeypatch.setenv("PJRT_DEVICE", "CPU")
+    assert tpu.version() == 0
+    assert tpu.num_available_devices() == torch_xla.device_count()
+    monkeypatch.setenv("TPU_ACCELERATOR_TYPE", "v5litepod-4")
+    assert tpu.version() == 5

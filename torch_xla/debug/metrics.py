@@ -44,9 +44,20 @@ def executed_fallback_ops() -> list[str]:
     return [name for name in counter_names() if name.startswith(_FALLBACK_PREFIX)]
 
 
+def clear_counters() -> None:
+    """Forgets all counters."""
+    _XLAC.clear_counters()
+
+
+def clear_metrics() -> None:
+    """Forgets all metrics."""
+    _XLAC.clear_metrics()
+
+
 def clear_all() -> None:
     """Forgets all counters and metrics."""
-    _XLAC.clear_statistics()
+    clear_metrics()
+    clear_counters()
 
 
 def metrics_report() -> str:

@@ -1,0 +1,1 @@
+"""What libraries import from here although the name says not to."""
