@@ -84,7 +84,8 @@ Values lower_hardswish_backward(LoweringContext& ctx) {
 Values lower_hardsigmoid_backward(LoweringContext& ctx) {
   const ActivationContext args(ctx, {"grad_output", "self"});
   const Expr x = args("self");
-  return args.finish(select((x > -3.0) & (x < 3.0), args("grad_output") * (1.0 / 6.0), 0.0));
+  constexpr double kSixth = 1.0F / 6.0F;  // ATen's constant, for float64 too
+  return args.finish(select((x > -3.0) & (x < 3.0), args("grad_output") * kSixth, 0.0));
 }
 
 Values lower_hardtanh_backward(LoweringContext& ctx) {

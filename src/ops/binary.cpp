@@ -17,13 +17,13 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // c10::div_floor_floating: the quotient from fmod, so that it is consistent with the remainder.
 Expr floor_divide_floating(const Expr& x, const Expr& y) {
   const Expr mod = fmod(x, y);
-  const Expr exact = (x - mod) / y;
+  const Expr exact = divide_exactly(x - mod, y);
   const Expr wrong_side = (mod != 0.0) & ((y < 0.0) ^ (mod < 0.0));
   const Expr quotient = select(wrong_side, exact - 1.0, exact);
   const Expr floored = floor(quotient);
   const Expr nearest = select(quotient - floored > 0.5, floored + 1.0, floored);
-  const Expr result = select(quotient != 0.0, nearest, copysign(quotient.like(0.0), x / y));
-  return select(y == y.like(0.0), x / y, result);
+  const Expr result = select(quotient != 0.0, nearest, copysign(quotient.like(0.0), divide_exactly(x, y)));
+  return select(y == y.like(0.0), divide_exactly(x, y), result);
 }
 
 Expr floor_divide(const Expr& x, const Expr& y) {
@@ -34,7 +34,7 @@ Expr floor_divide(const Expr& x, const Expr& y) {
   return select(inexact & ((x < 0.0) ^ (y < 0.0)), quotient - 1.0, quotient);
 }
 
-Expr truncated_divide(const Expr& x, const Expr& y) { return truncate(x / y); }
+Expr truncated_divide(const Expr& x, const Expr& y) { return truncate(divide_exactly(x, y)); }
 
 // Python's %: the sign of the divisor.
 Expr remainder(const Expr& x, const Expr& y) {
@@ -104,21 +104,23 @@ Expr shift_right(const Expr& x, const Expr& y) {
   return select(in_range, x.binary("stablehlo.shift_right_logical", select(in_range, y, 0.0)), 0.0);
 }
 
-// The next number after x towards y; steps are taken on the bits, which order floats of one sign.
-Expr next_after(const Expr& x, const Expr& y) {
-  stablehlo::Builder& b = x.builder();
-  const DType dtype = x.dtype();
-  const DType bits_dtype = dtype == DType::kF64 ? DType::kS64 : dtype == DType::kF32 ? DType::kS32 : DType::kS16;
-  const auto [from, to] = b.broadcast_pair(x.value(), y.value());
-  const Expr start(b, from);
-  const Expr goal(b, to);
-  const Expr bits(b, b.bitcast_convert(from, bits_dtype));
-  const Expr away_from_zero = (start > 0.0) ^ (goal < start);
-  const Expr stepped_bits = select(away_from_zero, bits + 1.0, bits - 1.0);
-  const Expr stepped(b, b.bitcast_convert(stepped_bits, dtype));
-  const Expr smallest(b, b.bitcast_convert(b.splat(int64_t{1}, {bits_dtype, start.dims()}), dtype));
-  const Expr result = select(start == 0.0, select(goal > 0.0, smallest, -smallest), stepped);
-  return select(is_nan(start) | is_nan(goal), start + goal, select(start == goal, goal, result));
+// The next number after x towards y. Steps and comparisons are of the bits, as integers in the order of the numbers:
+// float arithmetic takes a subnormal number for zero on many devices.
+Expr next_after(const Expr& x_any, const Expr& y_any) {
+  stablehlo::Builder& b = x_any.builder();
+  const auto [from, to] = b.broadcast_pair(x_any.value(), y_any.value());
+  const Expr x(b, from);
+  const Expr y(b, to);
+  const auto width = float_format(x.dtype()).bits;
+  const Expr sign_bit(b, b.splat(std::numeric_limits<int64_t>::min() >> (64 - width), bits_of(x).value().type()));
+  const auto order = [&](const Expr& bits) { return select(bits < 0.0, -(bits ^ sign_bit), bits); };
+  const Expr start = order(bits_of(x));
+  const Expr goal = order(bits_of(y));
+  const Expr next = select(start < goal, start + 1.0, start - 1.0);
+  const Expr is_negative = (next < 0.0) | ((next == 0.0) & signbit(x));
+  const Expr next_bits = select(is_negative, abs(next) | sign_bit, next);
+  const Expr stepped(b, b.bitcast_convert(next_bits, x.dtype()));
+  return select(is_nan(x) | is_nan(y), x + y, select(start == goal, y, stepped));
 }
 
 // Euclid's algorithm on all elements at once.
@@ -195,7 +197,7 @@ Values lower_div(LoweringContext& ctx) {
   const ElementwiseTypes types = {in_dtype ? result : wide(result), result};
   const Expr x(ctx.b, ctx.operand("self", types.compute));
   const Expr y(ctx.b, ctx.operand("other", types.compute));
-  if (mode.empty()) return {finish(x / y, types)};
+  if (mode.empty()) return {finish(divide_exactly(x, y), types)};
   return {finish(mode == "floor" ? floor_divide(x, y) : truncated_divide(x, y), types)};
 }
 
@@ -210,6 +212,8 @@ Values lower_logical(LoweringContext& ctx) {
 Values lower_pow(LoweringContext& ctx) {
   const DType dtype = ctx.result_type({"self", "exponent"});
   if (dtype == DType::kPred) ctx.decline("bool base and exponent");
+  if (is_integral(dtype) && ctx.static_number("exponent").value_or(0.0) < 0.0)
+    ctx.decline("negative power of integers");
   const ElementwiseTypes types = elementwise_types(Rule::kWide, dtype, dtype);
   const Expr x(ctx.b, ctx.operand("self", types.compute));
   if (const auto exponent = ctx.static_number("exponent")) return {finish(power_static(x, *exponent), types)};

@@ -118,9 +118,20 @@ inline Expr select(const Expr& pred, double on_true, const Expr& on_false) {
 Expr truncate(const Expr& x);
 // `x` with the sign bit of `y`, which may be a zero or a NaN. Both floating.
 Expr copysign(const Expr& x, const Expr& y);
+// How a float dtype lays out its bits, below the sign bit.
+struct FloatFormat {
+  int bits;
+  int exponent_bits;
+  int fraction_bits;
+};
+FloatFormat float_format(DType dtype);
+// The bits of a float as a signed integer of the same width.
+Expr bits_of(const Expr& x);
 // pred: the sign bit is set. Negative zero and negative NaN count.
 Expr signbit(const Expr& x);
 Expr conj(const Expr& x);
+// x / y rounded as IEEE 754 says, which `/` is not where y is smaller than x: XLA multiplies by a reciprocal there.
+Expr divide_exactly(const Expr& x, const Expr& y);
 // log(1 + exp(x)) without overflow.
 Expr softplus(const Expr& x);
 

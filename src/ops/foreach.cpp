@@ -89,6 +89,7 @@ Values lower_pow(LoweringContext& ctx) {
   Values results;
   for (size_t i = 0; i < ctx.size("self"); ++i) {
     const DType dtype = ctx.item_result_type({"self", "exponent"}, i);
+    if (is_integral(dtype) && *exponent < 0.0) ctx.decline("negative power of integers");
     const ElementwiseTypes types = elementwise_types(Rule::kWide, dtype, dtype);
     const Expr x(ctx.b, item(ctx, "self", i, types.compute));
     results.push_back(finish(power_static(x, *exponent), types));

@@ -17,8 +17,8 @@ struct OpEntry {
   // program's identity. Every other number is a run-time input, so that a changing value never recompiles. int, int[],
   // bool, str and dtype arguments are always static.
   std::vector<std::string_view> static_args = {};
-  // Number arguments that become constants while they equal their schema default (alpha = 1); any other value is a
-  // run-time input.
+  // Number arguments that become constants while they are their schema default (the integer 1 of alpha = 1); any other
+  // value, 1.0 too, is a run-time input.
   std::vector<std::string_view> constant_defaults = {};
   // Tensor arguments that ATen's kernel updates although the schema does not say so (running_mean of
   // native_batch_norm).

@@ -214,11 +214,16 @@ IncompleteGamma incomplete_gamma(const Expr& a_any, const Expr& x_any) {
   const Expr uses_fraction = regular & (x > a + 1.0);
   const Expr series = igamma_series(select(uses_series, a, 1.0), select(uses_series, x, 1.0));
   const Expr fraction = igammac_fraction(select(uses_fraction, a, 1.0), select(uses_fraction, x, 3.0));
-  const Expr undefined = ~((a >= 0.0) & (x >= 0.0)) | ((a == 0.0) & (x == 0.0)) | ((a == kInfinity) & (x == kInfinity));
-  const Expr full = (a == 0.0) | (x == kInfinity);
-  const Expr lower = select(uses_series, series, select(uses_fraction, 1.0 - fraction, select(full, 1.0, x.like(0.0))));
-  const Expr upper = select(uses_series, 1.0 - series, select(uses_fraction, fraction, select(full, 0.0, x.like(1.0))));
-  return {select(undefined, kNan, lower), select(undefined, kNan, upper)};
+  // Outside, in the order of ATen's kernel: NaN in the argument that does not matter leaves the limit.
+  const auto outside = [&](double at_zero_x, double at_infinite_x) {
+    const Expr at_large = select(x == kInfinity, at_infinite_x, x.like(kNan));
+    const Expr of_large_order = select(x == kInfinity, kNan, x.like(at_zero_x));
+    const Expr ordinary = select(x == 0.0, at_zero_x, select(a == kInfinity, of_large_order, at_large));
+    const Expr of_order_zero = select(x > 0.0, at_infinite_x, x.like(kNan));
+    return select((x < 0.0) | (a < 0.0), kNan, select(a == 0.0, of_order_zero, ordinary));
+  };
+  return {select(uses_series, series, select(uses_fraction, 1.0 - fraction, outside(0.0, 1.0))),
+          select(uses_series, 1.0 - series, select(uses_fraction, fraction, outside(1.0, 0.0)))};
 }
 
 }  // namespace
@@ -238,12 +243,28 @@ const std::vector<UnaryOp>& special_functions() {
 
 namespace {
 
+// ATen's trigamma: reflection into [0.5, inf), six steps up, and the asymptotic series.
+Expr trigamma(const Expr& x) {
+  const Expr is_reflected = x < 0.5;
+  const Expr sine = sin(x * std::numbers::pi);
+  Expr y = select(is_reflected, 1.0 - x, x);
+  Expr sum = select(is_reflected, -(std::numbers::pi * std::numbers::pi) / (sine * sine), 0.0);
+  for (int i = 0; i < 6; ++i) {
+    sum = sum + 1.0 / (y * y);
+    y = y + 1.0;
+  }
+  const Expr square = 1.0 / (y * y);
+  const Expr tail = (1.0 + 1.0 / (2.0 * y) + square * (1.0 / 6 - square * (1.0 / 30 - square * (1.0 / 42)))) / y;
+  return select(is_reflected, -(sum + tail), sum + tail);
+}
+
 Values lower_polygamma(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.tensor("self"));
   const auto n = static_cast<double>(ctx.integer("n"));
   const ElementwiseTypes types = elementwise_types(Rule::kFloating, x.dtype(), default_floating(ctx));
   const Expr y = x.convert(types.compute);
-  if (n == 0.0) return {finish(y.unary("chlo.digamma"), types)};
+  if (n == 0.0) return {finish(unary_function("aten::digamma").function(y), types)};
+  if (n == 1.0) return {finish(trigamma(y), types)};
   const double sign = std::fmod(n, 2.0) == 0.0 ? -1.0 : 1.0;
   const Expr factorial = y.like(sign * std::tgamma(n + 1.0));
   return {finish(factorial * hurwitz_zeta(y.like(n + 1.0), y), types)};

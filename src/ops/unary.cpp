@@ -67,9 +67,16 @@ Expr log_base(const Expr& x, double base) { return log(x) / std::log(base); }
 
 Expr exp2(const Expr& x) { return is_complex(x.dtype()) ? exp(x * std::numbers::ln2) : power(x.like(2.0), x); }
 
+Expr digamma(const Expr& x) { return select(x == 0.0, copysign(x.like(kInfinity), -x), x.unary("chlo.digamma")); }
+
 Values lower_unary(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.tensor("self"));
   return {apply(unary_function(ctx.name()), x, default_floating(ctx))};
+}
+
+Values lower_relu(LoweringContext& ctx) {
+  if (ctx.tensor_dtype("self") == DType::kPred) ctx.decline("bool input");
+  return lower_unary(ctx);
 }
 
 // Rounds halves to even, at a decimal place when the call names one.
@@ -135,31 +142,30 @@ Values lower_logit(LoweringContext& ctx) {
   return {finish(log(p / (1.0 - p)), types)};
 }
 
-// self == mantissa * 2**exponent with 0.5 <= |mantissa| < 1; zeros, infinities and NaN are their own mantissa.
+// self == mantissa * 2**exponent with 0.5 <= |mantissa| < 1; zeros, infinities and NaN are their own mantissa. Only
+// integers see a subnormal number: float arithmetic takes it for zero on many devices.
 Values lower_frexp(LoweringContext& ctx) {
   stablehlo::Builder& b = ctx.b;
-  const Expr original(b, ctx.tensor("self"));
-  if (!is_floating(original.dtype())) ctx.decline("only floating dtypes");
-  const Expr x = original.convert(wide(original.dtype()));
-  const bool is_double = x.dtype() == DType::kF64;
-  const DType bits_dtype = is_double ? DType::kS64 : DType::kS32;
-  const int fraction_bits = is_double ? 52 : 23;
-  const int bias = is_double ? 1022 : 126;
-  const auto constant = [&](int64_t value) { return Expr(b, b.splat(value, {bits_dtype, x.dims()})); };
-  // Subnormal numbers are scaled into the normal range first.
-  const double scale = std::ldexp(1.0, fraction_bits + 2);
-  const double smallest_normal = std::ldexp(1.0, is_double ? -1022 : -126);
-  const Expr is_subnormal = abs(x) < smallest_normal;
-  const Expr bits(b, b.bitcast_convert(select(is_subnormal, x * scale, x), bits_dtype));
-  const int64_t exponent_mask = (int64_t{1} << (is_double ? 11 : 8)) - 1;
-  const Expr raw = Expr(b, b.shift_right_logical(bits, constant(fraction_bits))) & constant(exponent_mask);
-  const Expr shift = select(is_subnormal, constant(fraction_bits + 2), constant(0));
-  const Expr keep = constant(~(exponent_mask << fraction_bits));
-  const Expr half_bits = (bits & keep) | constant(int64_t{bias} << fraction_bits);
-  const Expr mantissa(b, b.bitcast_convert(half_bits, x.dtype()));
-  const Expr is_special = (x == x.like(0.0)) | (raw == constant(exponent_mask));
-  const Expr exponent = select(is_special, constant(0), raw - constant(bias) - shift);
-  return {select(is_special, x, mantissa).convert(original.dtype()), exponent.convert(DType::kS32)};
+  const Expr x(b, ctx.tensor("self"));
+  if (!is_floating(x.dtype())) ctx.decline("only floating dtypes");
+  const FloatFormat format = float_format(x.dtype());
+  const Expr bits = bits_of(x);
+  const auto constant = [&](int64_t value) { return Expr(b, b.splat(value, bits.value().type())); };
+  const Expr sign = bits & constant(std::numeric_limits<int64_t>::min() >> (64 - format.bits));
+  const Expr magnitude = bits ^ sign;
+  const int64_t exponent_mask = (int64_t{1} << format.exponent_bits) - 1;
+  // A subnormal fraction is shifted until its leading bit is where a normal number has its hidden one.
+  const Expr leading_zeros = magnitude.unary("stablehlo.count_leading_zeros") - constant(format.bits);
+  const Expr shift = maximum(leading_zeros + constant(format.fraction_bits + 1), constant(0));
+  const Expr raw(b, b.shift_right_logical(magnitude, constant(format.fraction_bits)));
+  const Expr fraction =
+      magnitude.binary("stablehlo.shift_left", shift) & constant((int64_t{1} << format.fraction_bits) - 1);
+  const int64_t half = (exponent_mask >> 1) - 1;  // the biased exponent of 0.5
+  const Expr mantissa = sign | fraction | constant(half << format.fraction_bits);
+  const Expr is_special = (magnitude == constant(0)) | (raw == constant(exponent_mask));
+  const Expr exponent = maximum(raw, constant(1)) - shift - constant(half);
+  return {b.bitcast_convert(select(is_special, bits, mantissa), x.dtype()),
+          select(is_special, constant(0), exponent).convert(DType::kS32)};
 }
 
 }  // namespace
@@ -216,7 +222,7 @@ const std::vector<UnaryOp>& plain_functions() {
       {"aten::erfc", Rule::kFloating, [](const Expr& x) { return erfc(x); }},
       {"aten::erfinv", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.erf_inv"); }},
       {"aten::lgamma", Rule::kFloating, [](const Expr& x) { return lgamma(x); }},
-      {"aten::digamma", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.digamma"); }},
+      {"aten::digamma", Rule::kFloating, digamma},
   };
   return rows;
 }
@@ -237,8 +243,11 @@ const OpTable& unary_ops() {
   static const OpTable table = [] {
     OpTable entries;
     for (const UnaryOp& op : unary_functions()) {
-      entries.push_back({op.name, op.name == "aten::round" ? lower_round : lower_unary});
+      const bool is_plain = op.name != "aten::round" && op.name != "aten::relu";
+      if (is_plain) entries.push_back({op.name, lower_unary});
     }
+    entries.push_back({"aten::relu", lower_relu});
+    entries.push_back({"aten::round", lower_round});
     entries.push_back({"aten::nan_to_num", lower_nan_to_num});
     entries.push_back({"aten::logit", lower_logit, {"eps"}});
     entries.push_back({"aten::frexp", lower_frexp});

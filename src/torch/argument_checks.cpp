@@ -42,6 +42,15 @@ bool is_not_negative(Arguments arguments) {
   return number(arguments[index]) >= 0;
 }
 
+bool has_powers(Arguments arguments) {
+  const auto& exponents = arguments[1].toListRef();
+  const auto is_bad = [](const c10::IValue& value) { return value.isInt() && value.toInt() < 0; };
+  const auto tensors = arguments[0].toTensorVector();
+  const auto is_integral = [](const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), true); };
+  return std::none_of(exponents.begin(), exponents.end(), is_bad) ||
+         std::none_of(tensors.begin(), tensors.end(), is_integral);
+}
+
 struct NamedCheck {
   std::string_view name, overload;
   ArgumentCheck check;
@@ -64,6 +73,8 @@ constexpr NamedCheck kChecks[] = {
     {"aten::normal_functional", "", is_not_negative<2>},
     {"aten::normal", "Tensor_float", is_not_negative<1>},
     {"aten::normal", "float_float", is_not_negative<1>},
+    {"aten::_foreach_pow_", "ScalarList", has_powers},
+    {"aten::_foreach_pow", "ScalarList", has_powers},
 };
 
 }  // namespace

@@ -1,22 +1,14 @@
 #include "torch/call_plan.h"
 
-#include <ATen/MemoryOverlap.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
-#include <ATen/ops/zeros.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-
 #include <stdexcept>
-#include <unordered_map>
 
 #include "base/env.h"
 #include "exec/lower.h"
 #include "torch/memory_format.h"
-#include "torch/overlap.h"
 #include "torch/scalar_type.h"
 #include "torch/statistics.h"
 #include "torch/storage.h"
+#include "torch/trial_call.h"
 
 namespace torch_pjrt {
 namespace {
@@ -145,95 +137,6 @@ lazy::Argument make_argument(lazy::Signature& signature, const ArgumentRule& rul
   return argument;
 }
 
-// --- PyTorch's meta kernel
-// -----------------------------------------------------------------------------------------------
-
-// Makes stand-ins for the xla tensors of a call, of the same kind on another device: without data, or zeros that share
-// memory as the originals do.
-class StandIns {
- public:
-  StandIns(const OpInfo& info, c10::DeviceType device) : info_(info), device_(device) {}
-
-  torch::jit::Stack make(c10::ArrayRef<c10::IValue> arguments) {
-    torch::jit::Stack stack;
-    for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(make(info_.arguments[i], arguments[i]));
-    return stack;
-  }
-
- private:
-  c10::IValue make(const ArgumentRule& rule, const c10::IValue& value) {
-    if (rule.kind == Kind::kGenerator) return c10::IValue();
-    if (value.isDevice()) return c10::IValue(c10::Device(device_));
-    if (rule.kind == Kind::kTensor && value.isTensor()) return make(value.toTensor());
-    if (rule.kind != Kind::kTensorList || value.isNone()) return value;
-    if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(make(tensor));
-      return list;
-    }
-    c10::List<std::optional<at::Tensor>> list;
-    for (const auto& tensor : value.toOptionalTensorVector()) {
-      list.push_back(tensor ? std::optional(make(*tensor)) : std::nullopt);
-    }
-    return list;
-  }
-
-  at::Tensor make(const at::Tensor& tensor) {
-    if (!tensor.defined() || !is_xla(tensor)) return tensor;
-    at::Tensor other = device_ == c10::DeviceType::Meta
-                           ? at::empty_strided(tensor.sizes(), tensor.strides(),
-                                               at::TensorOptions().dtype(tensor.scalar_type()).device(device_))
-                           : make_on_cpu(tensor);
-    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
-    other._set_conj(tensor.is_conj());
-    other._set_neg(tensor.is_neg());
-    return other;
-  }
-
-  at::Tensor make_on_cpu(const at::Tensor& tensor) {
-    at::Tensor& bytes = bytes_[tensor.storage().unsafeGetStorageImpl()];
-    if (!bytes.defined()) bytes = at::zeros({static_cast<int64_t>(tensor.storage().nbytes())}, at::kByte);
-    return at::empty({0}, tensor.scalar_type())
-        .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
-  }
-
-  const OpInfo& info_;
-  c10::DeviceType device_;
-  std::unordered_map<const c10::StorageImpl*, at::Tensor> bytes_;
-};
-
-// What the arguments' storages hold.
-size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
-  size_t bytes = 0;
-  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.storage().nbytes() : 0; };
-  for (const c10::IValue& value : arguments) {
-    if (value.isTensor()) add(value.toTensor());
-    if (!value.isList()) continue;
-    for (const c10::IValue& item : value.toListRef()) {
-      if (item.isTensor()) add(item.toTensor());
-    }
-  }
-  return bytes;
-}
-
-// False when PyTorch has no meta kernel for this operator in this process, or one that needs values and so refused what
-// the CPU takes.
-bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-              torch::jit::Stack& stack) {
-  const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                                                 c10::autocast_dispatch_keyset);
-  try {
-    op.callBoxed(&stack);
-    return true;
-  } catch (const c10::NotImplementedError&) {
-    return false;
-  } catch (const std::exception&) {
-    // Many meta kernels are written in Python, with words of their own.
-    if (cpu_accepts(op, info, arguments)) return false;
-    throw;
-  }
-}
-
 // --- outputs
 // ----------------------------------------------------------------------------------------------------------------
 
@@ -318,7 +221,7 @@ void follow_cpu_strides(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::I
 
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                   c10::ArrayRef<c10::IValue> arguments) {
-  torch::jit::Stack stack = StandIns(info, c10::DeviceType::Meta).make(arguments);
+  torch::jit::Stack stack = on_meta(info, arguments);
   const torch::jit::Stack meta_arguments = stack;  // in-place and out= operators change these
   if (run_meta(op, info, arguments, stack)) {
     add_fresh_outputs(plan, info, stack);
@@ -329,39 +232,7 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
   follow_cpu_strides(plan, info, arguments);
 }
 
-// Throws what eager PyTorch throws about memory that is written and met twice.
-void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  if (!may_overlap(info, arguments)) return;
-  if (info.entry->random) {
-    // Asking the CPU's kernel would draw from its generator.
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      if (info.arguments[i].is_mutated) at::assert_no_internal_overlap(arguments[i].toTensor());
-    }
-    return;
-  }
-  try {
-    cpu_accepts(op, info, arguments);
-  } catch (const c10::Error& error) {
-    // What else it says is about the zeros that it was asked with.
-    if (std::string_view(error.what()).find("single memory location") != std::string_view::npos) throw;
-  }
-}
-
 }  // namespace
-
-bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  constexpr size_t kMaxBytes = size_t{1} << 30;  // what an error message may cost
-  if (total_bytes(arguments) > kMaxBytes) return false;
-  torch::jit::Stack stack = StandIns(info, c10::DeviceType::CPU).make(arguments);
-  try {
-    op.callBoxed(&stack);
-    return true;
-  } catch (const c10::NotImplementedError& error) {
-    // The dispatcher's words for an operator without a kernel; a kernel's own are about the dtype.
-    if (std::string_view(error.what()).find("Could not run") == std::string_view::npos) throw;
-    return false;
-  }
-}
 
 CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                    Hash128 hash, int device) {
@@ -388,6 +259,7 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
     }
     plan_outputs(plan, op, info, arguments);
     confirm_by_lowering(plan);
+    if (cpu_lacks_kernel(op, info, arguments)) plan.fallback_reason = "the CPU has no kernel for these dtypes";
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal && is_strict) throw;
     if (error.code() == ErrorCode::kInternal) count("LoweringError::" + info.name);

@@ -33,8 +33,4 @@ struct CallPlan {
 CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                    Hash128 hash, int device);
 
-// Runs the CPU's kernel on zeros of the arguments' types, without reading any tensor: throws what it throws, or tells
-// whether it took them. False when there is no such kernel, or the arguments are too large to ask.
-bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
-
 }  // namespace torch_pjrt

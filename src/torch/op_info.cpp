@@ -59,7 +59,7 @@ ArgumentRule make_rule(const c10::Argument& argument, const OpEntry* entry) {
   const bool is_number = rule.kind == Kind::kScalar || rule.kind == Kind::kScalarList;
   rule.is_static = !is_number || contains(entry->static_args, argument.name());
   if (contains(entry->constant_defaults, argument.name()) && argument.default_value().has_value()) {
-    rule.constant_default = argument.default_value()->toScalar().toDouble();
+    rule.constant_default = *argument.default_value();
   }
   return rule;
 }
@@ -68,8 +68,9 @@ ArgumentRule make_rule(const c10::Argument& argument, const OpEntry* entry) {
 
 bool ArgumentRule::is_constant(const c10::IValue& value) const {
   if (is_static || !constant_default.has_value()) return is_static;
-  if (value.isInt()) return static_cast<double>(value.toInt()) == *constant_default;
-  return value.isDouble() && value.toDouble() == *constant_default;
+  // 1.0 is not the default 1: a float that varies does not recompile on its way.
+  if (value.isInt() && constant_default->isInt()) return value.toInt() == constant_default->toInt();
+  return value.isDouble() && constant_default->isDouble() && value.toDouble() == constant_default->toDouble();
 }
 
 std::string base_name(const std::string& name) {

@@ -26,8 +26,8 @@ struct ArgumentRule {
   };
   Kind kind = Kind::kStatic;
   bool is_static = true;  // for numbers: a constant of the program
-  // A number that is a constant while it has this value (OpEntry::constant_defaults).
-  std::optional<double> constant_default;
+  // A number that is a constant while it has this value, as this type (OpEntry::constant_defaults).
+  std::optional<c10::IValue> constant_default;
   bool is_mutated = false;  // written by the operator
   bool is_out = false;      // an out= argument: written, never read
   bool is_unread = false;   // only the type matters

@@ -15,6 +15,7 @@
 #include "torch/recomputation.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
+#include "torch/trial_call.h"
 
 namespace torch_pjrt {
 namespace {

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from known_differences import KNOWN_DIFFERENCES
 
 import torch_xla
 import torch_xla.debug
@@ -64,10 +63,3 @@ def no_fallbacks() -> Iterator[None]:
 def seeded() -> None:
     """The test draws the same numbers in every run."""
     torch.manual_seed(0)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        reason = KNOWN_DIFFERENCES.get(f"{item.path.name}::{item.name}")
-        if reason is not None:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))

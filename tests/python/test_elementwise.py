@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import re
 
 import pytest
+import scipy.special
 import torch
 import torch.nn.functional as F
 from parity import assert_equal, assert_same, on_xla
@@ -65,7 +67,7 @@ def test_exact_unary(name, dtype):
     try:
         expected = getattr(torch, name)(x)
     except RuntimeError as error:
-        with pytest.raises(RuntimeError, match=str(error).split("'")[0][:20].replace("(", "\\(")):
+        with pytest.raises(type(error), match=re.escape(str(error))):
             getattr(torch, name)(on_xla(x)).cpu()
         return
     assert_bits_equal(getattr(torch, name)(on_xla(x)), expected)
@@ -102,9 +104,14 @@ def test_complex_unary(name):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gamma_functions(dtype):
-    x = torch.tensor([0.1, 0.5, 1.0, 2.5, 10.0, 100.0, -0.5, -2.25, math.inf, math.nan], dtype=dtype)
-    for function in (torch.lgamma, torch.digamma, lambda t: torch.polygamma(1, t), lambda t: torch.polygamma(3, t)):
+    x = torch.tensor(
+        [0.1, 0.5, 1.0, 2.5, 10.0, 100.0, -0.5, -2.25, math.inf, -math.inf, math.nan, 0.0, -0.0], dtype=dtype
+    )
+    for function in (torch.lgamma, torch.digamma, *(lambda t, n=n: torch.polygamma(n, t) for n in range(5))):
         assert_same(function, x)
+    negative = torch.tensor([-0.3, -1.7, -4.5], dtype=dtype, requires_grad=True)
+    for function in (torch.lgamma, torch.digamma, lambda t: torch.polygamma(1, t)):
+        assert_same(function, negative)
     assert_same(lambda t: torch.mvlgamma(t, 3), torch.tensor([2.0, 3.5, 20.0], dtype=dtype))
 
 
@@ -119,9 +126,8 @@ def test_incomplete_gamma_and_zeta(dtype):
 
 
 SPECIAL = [
-    "entr", "erfcx", "log_ndtr", "i0", "i0e", "i1", "i1e", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1",
-    "modified_bessel_i0",
-    "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
+    "entr", "erfcx", "log_ndtr", "i0", "i0e", "i1", "i1e", "modified_bessel_i0", "modified_bessel_i1",
+    "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1", "spherical_bessel_j0",
 ]  # fmt: skip
 
@@ -131,6 +137,17 @@ def test_special_functions(name):
     x = torch.cat([torch.linspace(-20, 20, 81, dtype=torch.float64), torch.tensor([math.nan, 1e-30]).double()])
     function = getattr(torch.special, name)
     torch.testing.assert_close(function(on_xla(x)).cpu(), function(x), rtol=1e-7, atol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["j0", "j1", "y0", "y1"])
+def test_bessel_functions(name):
+    """Against SciPy: ATen's own are off by up to 9e-7 in float64 beyond 5."""
+    x = torch.cat([torch.linspace(-20, 20, 81, dtype=torch.float64), torch.tensor([math.nan, 1e-30]).double()])
+    expected = torch.from_numpy(getattr(scipy.special, name)(x.numpy()))
+    actual = getattr(torch.special, f"bessel_{name}")(on_xla(x)).cpu()
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-14, equal_nan=True)
+    single = x.float().clamp(min=-20, max=5)
+    assert_same(getattr(torch.special, f"bessel_{name}"), single)
 
 
 def test_ndtri_reaches_far_tails():
@@ -153,13 +170,13 @@ BINARY = [
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name, dtype):
     x, y = operands(dtype)
-    if name == "pow":
+    if name == "pow" and dtype != torch.bool:
         y = y.abs()
     function = getattr(torch, name)
     try:
         expected = function(x, y)
-    except RuntimeError:
-        with pytest.raises(RuntimeError):
+    except RuntimeError as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
             function(*on_xla((x, y))).cpu()
         return
     assert_equal(function(*on_xla((x, y))), expected)
@@ -246,8 +263,9 @@ def test_integer_powers():
     for exponent in (0, 1, 2, 3, 7):
         assert_same(lambda x, e=exponent: x**e, base)
     assert_same(lambda x: 2**x, base.abs())
-    with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed"):
-        on_xla(base) ** -1
+    for function in (lambda x: x**-1, lambda x: torch._foreach_pow([x], -1), lambda x: torch._foreach_pow([x], [-1])):
+        with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed"):
+            function(on_xla(base))
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 0.5, -0.5, -1, -2, 2.5, -3])
@@ -260,14 +278,14 @@ def test_float_powers(exponent, dtype):
 
 def test_nextafter():
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
-        x = torch.cat([EDGES, torch.tensor([1e-45, 3e38])]).to(dtype)
+        x = torch.cat([EDGES, torch.tensor([1e-45, -1e-45, 1e-38, 3e38, torch.finfo(torch.float32).max])]).to(dtype)
         expected = torch.nextafter(x[:, None], x[None, :])
         actual = torch.nextafter(on_xla(x)[:, None], on_xla(x)[None, :]).cpu()
         assert torch.equal(actual.nan_to_num(7.0), expected.nan_to_num(7.0))
 
 
 def test_frexp_and_ldexp():
-    x = torch.cat([EDGES, torch.tensor([1e-40, 3e38, 1024.0])])
+    x = torch.cat([EDGES, torch.tensor([1e-40, -1e-45, 3e38, 1024.0])])
     mantissa, exponent = torch.frexp(x)
     actual_mantissa, actual_exponent = torch.frexp(on_xla(x))
     assert_bits_equal(actual_mantissa, mantissa)
@@ -323,7 +341,7 @@ def test_alpha():
 
 
 def test_changing_numbers_do_not_recompile(compiles):
-    x = torch.ones(4, device="xla")
+    x = on_xla(torch.ones(4))
     (x.add(x, alpha=0.5) * 2).cpu()
     before = compiles()
     for i in range(5):
@@ -398,7 +416,13 @@ def test_activation_and_its_gradient(name, dtype):
 
 @pytest.mark.parametrize("name", [n for n in ACTIVATIONS if n not in ("softsign", "tanhshrink", "logit")])
 def test_activation_at_edges(name):
-    assert_same(ACTIVATIONS[name], EDGES.clone().requires_grad_(name not in ("mish", "celu", "elu", "selu", "silu")))
+    function = ACTIVATIONS[name]
+    if name == "gelu":  # the CPU's kernel for three elements or more makes NaN of infinity, that for one does not
+
+        def function(x):
+            return torch.stack([F.gelu(element) for element in x])
+
+    assert_same(function, EDGES.clone().requires_grad_(name not in ("mish", "celu", "elu", "selu", "silu")))
 
 
 def test_glu_and_prelu():

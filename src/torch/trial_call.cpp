@@ -1,0 +1,193 @@
+#include "torch/trial_call.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "torch/overlap.h"
+#include "torch/storage.h"
+
+namespace torch_pjrt {
+namespace {
+
+// Makes stand-ins for the xla tensors of a call, of the same kind on another device.
+class StandIns {
+ public:
+  enum class Kind {
+    kMeta,        // without data
+    kCpu,         // zeros that share memory as the originals do
+    kOneElement,  // zeros on the CPU, one element each: they cost nothing, and show the dtypes
+    kWideElement  // the same, with float32 for the smaller floats
+  };
+
+  StandIns(const OpInfo& info, Kind kind) : info_(info), kind_(kind) {}
+
+  torch::jit::Stack make(c10::ArrayRef<c10::IValue> arguments) {
+    torch::jit::Stack stack;
+    for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(make(info_.arguments[i], arguments[i]));
+    return stack;
+  }
+
+ private:
+  c10::IValue make(const ArgumentRule& rule, const c10::IValue& value) {
+    if (rule.kind == ArgumentRule::Kind::kGenerator) return c10::IValue();
+    if (value.isDevice())
+      return c10::IValue(c10::Device(kind_ == Kind::kMeta ? c10::DeviceType::Meta : c10::DeviceType::CPU));
+    if (rule.kind == ArgumentRule::Kind::kTensor && value.isTensor()) return make(value.toTensor());
+    if (rule.kind != ArgumentRule::Kind::kTensorList || value.isNone()) return value;
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(make(tensor));
+      return list;
+    }
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& tensor : value.toOptionalTensorVector()) {
+      list.push_back(tensor ? std::optional(make(*tensor)) : std::nullopt);
+    }
+    return list;
+  }
+
+  at::Tensor make(const at::Tensor& tensor) {
+    if (!tensor.defined() || !is_xla(tensor)) return tensor;
+    at::Tensor other = make_like(tensor);
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
+    other._set_conj(tensor.is_conj());
+    other._set_neg(tensor.is_neg());
+    return other;
+  }
+
+  at::Tensor make_like(const at::Tensor& tensor) {
+    if (kind_ == Kind::kCpu) return make_on_cpu(tensor);
+    if (kind_ == Kind::kMeta) {
+      return at::empty_strided(tensor.sizes(), tensor.strides(),
+                               at::TensorOptions().dtype(tensor.scalar_type()).device(c10::DeviceType::Meta));
+    }
+    const c10::ScalarType type = tensor.scalar_type();
+    const bool widens = kind_ == Kind::kWideElement && c10::isFloatingType(type) && c10::elementSize(type) < 4;
+    return at::zeros(Dims(static_cast<size_t>(tensor.dim()), 1), widens ? at::kFloat : type);
+  }
+
+  at::Tensor make_on_cpu(const at::Tensor& tensor) {
+    at::Tensor& bytes = bytes_[tensor.storage().unsafeGetStorageImpl()];
+    if (!bytes.defined()) bytes = at::zeros({static_cast<int64_t>(tensor.storage().nbytes())}, at::kByte);
+    return at::empty({0}, tensor.scalar_type())
+        .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  }
+
+  const OpInfo& info_;
+  Kind kind_;
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> bytes_;
+};
+
+// What the arguments' storages hold.
+size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
+  size_t bytes = 0;
+  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.storage().nbytes() : 0; };
+  for (const c10::IValue& value : arguments) {
+    if (value.isTensor()) add(value.toTensor());
+    if (!value.isList()) continue;
+    for (const c10::IValue& item : value.toListRef()) {
+      if (item.isTensor()) add(item.toTensor());
+    }
+  }
+  return bytes;
+}
+
+// The kernel of the backend itself, not those of autograd and autocast before it.
+const auto kAboveBackend = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
+
+// A static integer or list of integers that could make a result large, whatever the inputs' sizes.
+bool asks_for_much(const c10::IValue& value) {
+  constexpr int64_t kMax = int64_t{1} << 16;
+  const std::vector<int64_t> factors = value.isInt()       ? std::vector{value.toInt()}
+                                       : value.isIntList() ? value.toIntVector()
+                                                           : std::vector<int64_t>();
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (factor < -kMax || factor > kMax) return true;
+    product *= std::max<int64_t>(1, std::abs(factor));
+    if (product > kMax) return true;
+  }
+  return false;
+}
+
+// Errors that come of the shrunk sizes mean nothing.
+bool refuses_dtypes(const c10::OperatorHandle& op, torch::jit::Stack stack) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
+  try {
+    op.callBoxed(&stack);
+  } catch (const c10::NotImplementedError& error) {
+    return std::string_view(error.what_without_backtrace()).find("not implemented for '") != std::string_view::npos;
+  } catch (const std::exception&) {
+    return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+torch::jit::Stack on_meta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  return StandIns(info, StandIns::Kind::kMeta).make(arguments);
+}
+
+bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+              torch::jit::Stack& stack) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
+  try {
+    op.callBoxed(&stack);
+    return true;
+  } catch (const c10::NotImplementedError&) {
+    return false;
+  } catch (const std::exception&) {
+    // Many meta kernels are written in Python, with words of their own.
+    if (cpu_accepts(op, info, arguments)) return false;
+    throw;
+  }
+}
+
+bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  constexpr size_t kMaxBytes = size_t{1} << 30;  // what an error message may cost
+  if (total_bytes(arguments) > kMaxBytes) return false;
+  torch::jit::Stack stack = StandIns(info, StandIns::Kind::kCpu).make(arguments);
+  try {
+    op.callBoxed(&stack);
+    return true;
+  } catch (const c10::NotImplementedError& error) {
+    // The dispatcher's words for an operator without a kernel; a kernel's own are about the dtype.
+    if (std::string_view(error.what()).find("Could not run") == std::string_view::npos) throw;
+    return false;
+  }
+}
+
+void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  if (!may_overlap(info, arguments)) return;
+  if (info.entry->random) {
+    // Asking the CPU's kernel would draw from its generator.
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (info.arguments[i].is_mutated) at::assert_no_internal_overlap(arguments[i].toTensor());
+    }
+    return;
+  }
+  try {
+    cpu_accepts(op, info, arguments);
+  } catch (const c10::Error& error) {
+    // What else it says is about the zeros that it was asked with.
+    if (std::string_view(error.what()).find("single memory location") != std::string_view::npos) throw;
+  }
+}
+
+bool cpu_lacks_kernel(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  if (info.entry->random || std::any_of(arguments.begin(), arguments.end(), asks_for_much)) return false;
+  return refuses_dtypes(op, StandIns(info, StandIns::Kind::kOneElement).make(arguments)) &&
+         refuses_dtypes(op, StandIns(info, StandIns::Kind::kWideElement).make(arguments));
+}
+
+}  // namespace torch_pjrt

@@ -1,0 +1,28 @@
+// Calls of an operator on stand-ins for its xla tensors, which read none of them: what PyTorch's meta kernel makes of
+// their types, and what eager PyTorch on the CPU says to them. They run other operators, perhaps Python ones: call them
+// without the lock.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include "torch/op_info.h"
+
+namespace torch_pjrt {
+
+// The arguments with meta tensors in place of the xla ones.
+torch::jit::Stack on_meta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// Runs the meta kernel on `stack`, which on_meta made of `arguments`. False when PyTorch has none for this operator in
+// this process, or one that needs values and so refused what the CPU takes.
+bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+              torch::jit::Stack& stack);
+
+// Runs the CPU's kernel on zeros of the arguments' types: throws what it throws, or tells whether it took them. False
+// when there is no such kernel, or the arguments are too large to ask.
+bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// Throws what eager PyTorch throws about memory that is written and met twice.
+void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// True when the CPU raises NotImplementedError for these dtypes. An operator that the CPU has for float32 works for the
+// smaller floats too: accelerators have the kernels that the CPU lacks.
+bool cpu_lacks_kernel(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+
+}  // namespace torch_pjrt
