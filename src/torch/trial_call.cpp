@@ -7,8 +7,6 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -104,21 +102,6 @@ size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
 // The kernel of the backend itself, not those of autograd and autocast before it.
 const auto kAboveBackend = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
-// A static integer or list of integers that could make a result large, whatever the inputs' sizes.
-bool asks_for_much(const c10::IValue& value) {
-  constexpr int64_t kMax = int64_t{1} << 16;
-  const std::vector<int64_t> factors = value.isInt()       ? std::vector{value.toInt()}
-                                       : value.isIntList() ? value.toIntVector()
-                                                           : std::vector<int64_t>();
-  int64_t product = 1;
-  for (const int64_t factor : factors) {
-    if (factor < -kMax || factor > kMax) return true;
-    product *= std::max<int64_t>(1, std::abs(factor));
-    if (product > kMax) return true;
-  }
-  return false;
-}
-
 // Errors that come of the shrunk sizes mean nothing.
 bool refuses_dtypes(const c10::OperatorHandle& op, torch::jit::Stack stack) {
   const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
@@ -185,7 +168,7 @@ void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::Arra
 }
 
 bool cpu_lacks_kernel(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  if (info.entry->random || std::any_of(arguments.begin(), arguments.end(), asks_for_much)) return false;
+  if (info.entry->random || !takes_any_sizes(*info.entry)) return false;
   return refuses_dtypes(op, StandIns(info, StandIns::Kind::kOneElement).make(arguments)) &&
          refuses_dtypes(op, StandIns(info, StandIns::Kind::kWideElement).make(arguments));
 }
