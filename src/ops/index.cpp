@@ -96,23 +96,6 @@ Values lower_index_fill(LoweringContext& ctx) {
   return {b.select(b.broadcast_in_dim(hit, self.dims(), {dim}), b.broadcast_to(value, self.dims()), self)};
 }
 
-// Padding is the adjoint of a slice.
-Values lower_slice_backward(LoweringContext& ctx) {
-  const Value grad_output = ctx.tensor("grad_output");
-  const Dims sizes = ctx.ints("input_sizes");
-  const int64_t dim = wrap_dim(ctx.integer("dim"), std::ssize(sizes)), size = sizes[dim];
-  const int64_t step = ctx.integer("step"), length = grad_output.dim(dim);
-  int64_t start = ctx.integer("start");
-  if (start < 0) start += size;
-  start = std::clamp<int64_t>(start, 0, size);
-  if (length == 0) return {ctx.b.splat(0.0, {grad_output.dtype(), sizes})};
-  Dims low(sizes.size(), 0), high(sizes.size(), 0), interior(sizes.size(), 0);
-  low[dim] = start;
-  interior[dim] = step - 1;
-  high[dim] = size - start - ((length - 1) * step + 1);
-  return {ctx.b.pad(grad_output, ctx.b.constant(0, grad_output.dtype()), low, high, interior)};
-}
-
 Values lower_search(LoweringContext& ctx, std::string_view sequence_name) {
   Builder& b = ctx.b;
   const DType dtype = ctx.result_type({sequence_name, "self"});
@@ -201,8 +184,7 @@ const OpTable& index_ops() {
       {.name = "aten::masked_scatter", .lower = lower_masked_scatter},
       {.name = "aten::masked_scatter_backward", .lower = lower_masked_scatter_backward},
       {.name = "aten::index_fill", .lower = lower_index_fill},
-      // select_backward is left to PyTorch: its index is then a run-time input.
-      {.name = "aten::slice_backward", .lower = lower_slice_backward},
+      // select_backward and slice_backward are left to PyTorch: their indices are then run-time inputs.
       {.name = "aten::searchsorted", .lower = lower_searchsorted},
       {.name = "aten::bucketize", .lower = lower_bucketize},
       {.name = "aten::isin", .lower = lower_isin},

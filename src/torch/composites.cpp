@@ -13,6 +13,7 @@
 #include <ATen/ops/new_empty_strided_native.h>
 #include <ATen/ops/select_backward_native.h>
 #include <ATen/ops/select_scatter_native.h>
+#include <ATen/ops/slice_backward_native.h>
 #include <ATen/ops/slice_scatter_native.h>
 #include <torch/library.h>
 
@@ -85,6 +86,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("new_empty_strided", at::native::new_empty_strided_symint);
   m.impl("select_backward", at::native::select_backward_symint);
   m.impl("select_scatter", at::native::select_scatter_symint);
+  m.impl("slice_backward", at::native::slice_backward);
   m.impl("slice_scatter", at::native::slice_scatter);
 }
 
