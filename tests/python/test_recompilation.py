@@ -45,7 +45,7 @@ def test_numbers_that_become_equal(compiles):
     assert_no_compiles(compiles, step, range(6))
 
 
-@pytest.mark.parametrize(
+READS = pytest.mark.parametrize(
     "index",
     [
         lambda x, i: x[i],
@@ -56,6 +56,9 @@ def test_numbers_that_become_equal(compiles):
     ],
     ids=["int", "slice", "column", "narrow", "select"],
 )
+
+
+@READS
 def test_reading_at_a_varying_index(compiles, index):
     cpu = torch.arange(100.0).view(10, 10)
     x = cpu.to("xla")
@@ -67,6 +70,20 @@ def test_reading_at_a_varying_index(compiles, index):
     assert_no_compiles(compiles, step)
     for i, result in enumerate(results):
         assert torch.equal(result.cpu(), index(cpu, i) + 1)
+
+
+@READS
+def test_gradient_of_reading_at_a_varying_index(compiles, index):
+    cpu = torch.arange(100.0).view(10, 10).requires_grad_()
+    x = cpu.detach().to("xla").requires_grad_()
+    results = []
+
+    def step(i):
+        results.append(torch.autograd.grad((index(x, i) ** 2).sum(), x)[0])
+
+    assert_no_compiles(compiles, step)
+    for i, result in enumerate(results):
+        assert torch.equal(result.cpu(), torch.autograd.grad((index(cpu, i) ** 2).sum(), cpu)[0])
 
 
 def test_writing_at_a_varying_index(compiles):
