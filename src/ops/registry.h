@@ -73,8 +73,8 @@ const OpTable& structural_ops();  // xla::transpose, xla::zeros, xla::optimizati
 
 // nullptr when the operator has no lowering. Thread safe.
 const OpEntry* find_op(std::string_view name);
-// Whether tensors of one element each are a sound example of a call. Kernels of other families, internal ones above all,
-// may trust that sizes fit each other.
+// Whether tensors of one element each are a sound example of a call. Kernels of other families, internal ones above
+// all, may trust that sizes fit each other.
 bool takes_any_sizes(const OpEntry& entry);
 // All entries, ordered by name.
 const std::vector<const OpEntry*>& all_ops();
