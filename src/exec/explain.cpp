@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <unordered_map>
 
 #include "base/error.h"
 
@@ -164,6 +165,22 @@ std::optional<std::string> describe_parameters(const GraphSummary& before, const
   return std::nullopt;
 }
 
+// One copy for all summaries that hold it.
+std::shared_ptr<const lazy::Signature> shared_copy(const lazy::Signature& signature) {
+  static auto& mutex = *new std::mutex();
+  static auto& copies = *new std::unordered_map<Hash128, std::weak_ptr<const lazy::Signature>>();
+  static size_t size_to_clean = 1024;
+  const std::lock_guard lock(mutex);
+  if (copies.size() >= size_to_clean) {
+    std::erase_if(copies, [](const auto& item) { return item.second.expired(); });
+    size_to_clean = std::max<size_t>(1024, 2 * copies.size());
+  }
+  std::weak_ptr<const lazy::Signature>& slot = copies[signature.hash];
+  std::shared_ptr<const lazy::Signature> copy = slot.lock();
+  if (copy == nullptr) slot = copy = std::make_shared<const lazy::Signature>(signature);
+  return copy;
+}
+
 }  // namespace
 
 size_t GraphSummary::num_operands(size_t node) const {
@@ -174,9 +191,14 @@ size_t GraphSummary::num_operands(size_t node) const {
 GraphSummary summarize(const Snapshot& snapshot) {
   GraphSummary summary;
   summary.nodes.reserve(snapshot.nodes.size());
+  std::unordered_map<const lazy::Signature*, const lazy::Signature*> copies;
   for (const lazy::Node* node : snapshot.nodes) {
-    summary.nodes.push_back(
-        {&node->signature(), node->location, node->region, static_cast<uint32_t>(summary.operands.size())});
+    const lazy::Signature*& copy = copies[&node->signature()];
+    if (copy == nullptr) {
+      summary.signatures.push_back(shared_copy(node->signature()));
+      copy = summary.signatures.back().get();
+    }
+    summary.nodes.push_back({copy, node->location, node->region, static_cast<uint32_t>(summary.operands.size())});
     for (const lazy::Value& operand : node->operands()) {
       summary.operands.push_back({operand.node()->position, operand.index()});
     }
@@ -271,7 +293,8 @@ std::optional<GraphHistory::Entry> GraphHistory::find_nearest(const GraphSummary
     std::pair<double, size_t> score{similarity(graph, now), 0};
     if (best && score.first < best_score.first) continue;
     const size_t num_both = std::min(graph.nodes.size(), now.nodes.size());
-    for (size_t i = 0; i < num_both; ++i) score.second += graph.nodes[i].signature == now.nodes[i].signature;
+    for (size_t i = 0; i < num_both; ++i)
+      score.second += graph.nodes[i].signature->hash == now.nodes[i].signature->hash;
     if (best && score <= best_score) continue;
     best = *entry;
     best_score = score;

@@ -16,7 +16,7 @@
 
 namespace torch_pjrt {
 
-// The structure of a graph, kept after its nodes are gone. Signatures and schemas live for the process.
+// The structure of a graph, kept after its nodes are gone. Schemas live for the process.
 struct GraphSummary {
   struct Node {
     const lazy::Signature* signature = nullptr;
@@ -25,6 +25,8 @@ struct GraphSummary {
     uint32_t first_operand = 0;  // into `operands`; the next node's is the end
   };
   std::vector<Node> nodes;
+  // Copies of the recorder's signatures, which may be dropped before: what the nodes point to.
+  std::vector<std::shared_ptr<const lazy::Signature>> signatures;
   // Of all nodes; `node` is a position in `nodes`, or with kParameterBit one in `parameters`.
   std::vector<OutputRef> operands;
   std::vector<TensorType> parameters;

@@ -1,5 +1,6 @@
 #include "exec/program_registry.h"
 
+#include <deque>
 #include <mutex>
 
 namespace torch_pjrt {
@@ -7,7 +8,8 @@ namespace {
 
 struct Records {
   std::mutex mutex;
-  std::vector<Ref<ProgramRecord>> list;
+  std::deque<Ref<ProgramRecord>> list;
+  int64_t next_id = 0;
 };
 
 Records& records() {
@@ -28,13 +30,14 @@ Error explain(const Error& error, const ProgramRecord& record) {
 
 void add_program_record(const Ref<ProgramRecord>& record) {
   const std::lock_guard lock(records().mutex);
-  record->id = static_cast<int64_t>(records().list.size());
+  record->id = records().next_id++;
   records().list.push_back(record);
+  if (records().list.size() > kMaxProgramRecords) records().list.pop_front();
 }
 
 std::vector<Ref<ProgramRecord>> list_program_records() {
   const std::lock_guard lock(records().mutex);
-  return records().list;
+  return {records().list.begin(), records().list.end()};
 }
 
 }  // namespace torch_pjrt

@@ -1,4 +1,4 @@
-// What is known of every program that this process compiled or loaded, kept after the program itself is gone.
+// What is known of the programs that this process compiled or loaded, kept after the programs themselves are gone.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,8 @@ Error explain(const Error& error, const ProgramRecord& record);
 
 // Assigns the id. Thread safe, as is the list.
 void add_program_record(const Ref<ProgramRecord>& record);
-// Oldest first.
+// The newest ones, oldest first.
+inline constexpr size_t kMaxProgramRecords = 65536;
 std::vector<Ref<ProgramRecord>> list_program_records();
 
 }  // namespace torch_pjrt

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/recent_map.h"
 
 namespace torch_pjrt::lazy {
 
@@ -223,25 +222,17 @@ Hash128 family_key(std::span<const int64_t> source, std::span<const int64_t> siz
   return hash;
 }
 
-// Families live for the process. The thread's own map needs no lock.
+// Each thread has its own, which needs no lock. The references stay good for the next kMaxYoung calls of the thread.
 const Family& family_for(std::span<const int64_t> source, std::span<const int64_t> sizes,
                          std::span<const int64_t> strides, int64_t shortfall) {
-  static std::mutex mutex;
-  static auto& shared = *new std::unordered_map<Hash128, std::unique_ptr<const Family>>;
-  thread_local std::unordered_map<Hash128, const Family*> own;
-
+  constexpr size_t kMaxYoung = 4096;
+  thread_local RecentMap<Family> families;
   const Hash128 key = family_key(source, sizes, strides, shortfall);
-  const Family*& found = own[key];
-  if (found != nullptr) return *found;
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<const Family>& family = shared[key];
-  if (family == nullptr) {
-    family =
-        std::make_unique<const Family>(make_family(Dims(source.begin(), source.end()), Dims(sizes.begin(), sizes.end()),
-                                                   Dims(strides.begin(), strides.end()), shortfall));
-  }
-  found = family.get();
-  return *found;
+  if (const Family* found = families.find(key)) return *found;
+  if (families.num_young() >= kMaxYoung) families.forget();
+  return families.insert(
+      key, std::make_unique<Family>(make_family(Dims(source.begin(), source.end()), Dims(sizes.begin(), sizes.end()),
+                                                Dims(strides.begin(), strides.end()), shortfall)));
 }
 
 }  // namespace

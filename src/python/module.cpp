@@ -37,6 +37,7 @@ void define_execution(py::module_& m) {
   def(m, "set_compile_options", &api::set_compile_options);
   def(m, "initialize_cache", &api::initialize_cache);
   def(m, "num_cached_programs", &api::num_cached_programs);
+  def(m, "num_remembered_calls", &api::num_remembered_calls);
 }
 
 void define_random(py::module_& m) {

@@ -4,13 +4,14 @@
 #include <c10/core/TensorImpl.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 
 #include "base/error.h"
 #include "base/type_hash.h"
 #include "lazy/strided.h"
 #include "ops/registry.h"
 #include "torch/barrier.h"
+#include "torch/memo.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
 
@@ -24,17 +25,24 @@ void mix(Hash128& hash, const lazy::Attribute& attribute) {
   if (const auto* value = std::get_if<Dims>(&attribute)) hash.mix_range(value->begin(), value->end());
 }
 
+// One object for each operator: its argument names are always the same ones.
+const lazy::Schema* intern_schema(lazy::Schema schema) {
+  static auto* schemas = new std::map<std::string, lazy::Schema, std::less<>>();
+  const lazy::Schema& interned = schemas->try_emplace(schema.name, schema).first->second;
+  TP_CHECK(interned.argument_names == schema.argument_names, schema.name, " is recorded with different arguments");
+  return &interned;
+}
+
 lazy::Signature make_internal_signature(std::string_view name, const std::vector<std::string_view>& tensor_names,
                                         const std::vector<lazy::Value>& operands, const NamedAttributes& attributes,
                                         const TensorType& output, size_t num_starts, const Hash128& hash) {
-  auto* schema = new lazy::Schema();  // lives as long as the signature: for the process
-  schema->name = name;
+  lazy::Schema schema;
+  schema.name = name;
   lazy::Signature signature;
-  signature.schema = schema;
   signature.entry = find_op(name);
   TP_CHECK(signature.entry != nullptr, "no lowering for ", name);
   for (size_t i = 0; i < operands.size(); ++i) {
-    schema->argument_names.emplace_back(tensor_names[i]);
+    schema.argument_names.emplace_back(tensor_names[i]);
     lazy::TensorRef ref;
     ref.source = lazy::TensorRef::Source::kOperand;
     ref.index = static_cast<uint32_t>(i);
@@ -46,12 +54,13 @@ lazy::Signature make_internal_signature(std::string_view name, const std::vector
     signature.operands.push_back(operands[i].type());
   }
   for (const auto& [attribute_name, value] : attributes) {
-    schema->argument_names.emplace_back(attribute_name);
+    schema.argument_names.emplace_back(attribute_name);
     lazy::Argument argument;
     argument.attribute = value;
     signature.arguments.push_back(std::move(argument));
   }
-  schema->argument_names.emplace_back("starts");
+  schema.argument_names.emplace_back("starts");
+  signature.schema = intern_schema(std::move(schema));
   lazy::Argument starts;
   starts.kind = lazy::Argument::Kind::kScalarList;
   for (size_t i = 0; i < num_starts; ++i) {
@@ -146,21 +155,21 @@ bool covers_storage(const at::Tensor& tensor, const lazy::Buffer& buffer) {
 lazy::Value record_internal(lazy::Graph& graph, std::string_view name, std::vector<std::string_view> tensor_names,
                             std::vector<lazy::Value> operands, const NamedAttributes& attributes,
                             const TensorType& output, std::span<const int64_t> starts) {
-  static auto* signatures = new std::unordered_map<Hash128, lazy::Signature>();
+  static auto* signatures = new Memo<lazy::Signature>();
   Hash128 hash;
   hash.mix(name);
   for (const lazy::Value& operand : operands) mix(hash, operand.type());
   for (const auto& [attribute_name, value] : attributes) mix(hash, value);
   mix(hash, output);
   hash.mix(static_cast<uint64_t>(starts.size()));
-  auto it = signatures->find(hash);
-  if (it == signatures->end()) {
-    auto signature = make_internal_signature(name, tensor_names, operands, attributes, output, starts.size(), hash);
-    it = signatures->emplace(hash, std::move(signature)).first;
+  const lazy::Signature* signature = signatures->find(hash);
+  if (signature == nullptr) {
+    signature = &signatures->insert(hash, std::make_unique<lazy::Signature>(make_internal_signature(
+                                              name, tensor_names, operands, attributes, output, starts.size(), hash)));
   }
   static_assert(sizeof(int64_t) == sizeof(uint64_t));
   const std::span<const uint64_t> slots(reinterpret_cast<const uint64_t*>(starts.data()), starts.size());
-  return {graph.record(it->second, operands, slots), 0};
+  return {graph.record(*signature, operands, slots), 0};
 }
 
 lazy::Value read(const at::Tensor& tensor) {

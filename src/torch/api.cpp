@@ -18,6 +18,7 @@
 #include "torch/access.h"
 #include "torch/device.h"
 #include "torch/errors.h"
+#include "torch/memo.h"
 #include "torch/scalar_type.h"
 #include "torch/statistics.h"
 #include "torch/storage.h"
@@ -278,6 +279,11 @@ void initialize_cache(const std::string& path, bool readonly) {
     const lazy::Lock lock(lazy::mutex());
     set_disk_cache(path, readonly);
   });
+}
+
+int64_t num_remembered_calls() {
+  const lazy::Lock lock(lazy::mutex());
+  return static_cast<int64_t>(MemoBase::num_entries());
 }
 
 int64_t num_cached_programs() { return static_cast<int64_t>(torch_pjrt::num_cached_programs()); }

@@ -178,4 +178,6 @@ void set_compile_options(std::map<std::string, std::string> options);
 void initialize_cache(const std::string& path, bool readonly);
 // Programs in memory.
 int64_t num_cached_programs();
+// Kinds of calls (operator, types, attributes) whose signature is remembered.
+int64_t num_remembered_calls();
 }  // namespace torch_pjrt::api

@@ -6,13 +6,12 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include <unordered_map>
-
 #include "base/type_hash.h"
 #include "lazy/source_location.h"
 #include "ops/registry.h"
 #include "torch/access.h"
 #include "torch/errors.h"
+#include "torch/memo.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
 
@@ -124,16 +123,18 @@ TORCH_LIBRARY_IMPL(xla, Meta, m) {
 }  // namespace
 
 std::vector<lazy::Value> record_barrier(std::vector<lazy::Value> values) {
-  static auto* signatures = new std::unordered_map<Hash128, lazy::Signature>();
+  static auto* signatures = new Memo<lazy::Signature>();
   Hash128 hash;
   hash.mix(std::string_view("xla::optimization_barrier"));
   for (const lazy::Value& value : values) mix(hash, value.type());
-  auto it = signatures->find(hash);
-  if (it == signatures->end()) it = signatures->emplace(hash, make_signature(values, hash)).first;
+  const lazy::Signature* signature = signatures->find(hash);
+  if (signature == nullptr) {
+    signature = &signatures->insert(hash, std::make_unique<lazy::Signature>(make_signature(values, hash)));
+  }
   lazy::Graph& graph = values[0].node()->graph();
-  lazy::Node* node = graph.record(it->second, values, {});
+  lazy::Node* node = graph.record(*signature, values, {});
   std::vector<lazy::Value> results;
-  for (size_t i = 0; i < it->second.outputs.size(); ++i) results.emplace_back(node, static_cast<uint32_t>(i));
+  for (size_t i = 0; i < signature->outputs.size(); ++i) results.emplace_back(node, static_cast<uint32_t>(i));
   return results;
 }
 

@@ -98,6 +98,9 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) {
   for (const auto& argument : function.arguments()) {
     schema.argument_names.push_back(argument.name());
     arguments.push_back(make_rule(argument, entry));
+    if (arguments.back().is_mutated && !arguments.back().is_out && !first_mutated) {
+      first_mutated = arguments.size() - 1;
+    }
   }
   for (const auto& result : function.returns()) {
     ReturnRule rule;

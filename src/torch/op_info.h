@@ -55,6 +55,8 @@ struct OpInfo {
   bool takes_cpu_indices = false;
   // False when the operator returns something that is no tensor.
   bool is_recordable = true;
+  // The first argument that is written, out= ones apart.
+  std::optional<size_t> first_mutated;
 
   explicit OpInfo(const c10::OperatorHandle& op);
 };

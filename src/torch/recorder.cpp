@@ -3,6 +3,8 @@
 #include <ATen/native/Resize.h>
 
 #include <bit>
+#include <mutex>
+#include <unordered_map>
 
 #include "exec/cut.h"
 #include "exec/timeline.h"
@@ -11,9 +13,11 @@
 #include "torch/backward_lines.h"
 #include "torch/device.h"
 #include "torch/errors.h"
+#include "torch/memo.h"
 #include "torch/overlap.h"
 #include "torch/recomputation.h"
 #include "torch/scalar_type.h"
+#include "torch/step_cuts.h"
 #include "torch/storage.h"
 #include "torch/trial_call.h"
 
@@ -271,11 +275,11 @@ void write_mutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Res
   }
 }
 
-torch::jit::Stack write_results(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::IValue> arguments,
-                                lazy::Node* node, int device) {
+using Results = c10::SmallVector<c10::IValue, 3>;
+
+void write_results(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::IValue> arguments, lazy::Node* node,
+                   int device, Results& returned) {
   ResultWriter results(plan, node, device);
-  torch::jit::Stack returned;
-  returned.reserve(info.returns.size());
   size_t next_list = 0;
   for (const ReturnRule& rule : info.returns) {
     if (rule.kind == ReturnRule::Kind::kFresh) {
@@ -291,7 +295,6 @@ torch::jit::Stack write_results(const OpInfo& info, const CallPlan& plan, c10::A
     }
   }
   write_mutated(info, arguments, results);
-  return returned;
 }
 
 // A generator argument, or nullopt for the default one.
@@ -311,23 +314,35 @@ void add_random_slots(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c1
   inputs.add_slot(counter.offset);
 }
 
-}  // namespace
-
-const CallPlan& Recorder::plan_for(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, int& device) {
-  KeyBuilder key(info_);
-  for (size_t i = 0; i < arguments.size(); ++i) key.add(info_.arguments[i], arguments[i]);
-  mix_overlaps(info_, arguments, key.hash);
-  device = key.device < 0 ? current_device() : key.device;
-  {
-    const lazy::Lock lock(lazy::mutex());
-    const auto it = plans_.find(key.hash);
-    if (it != plans_.end()) return *it->second;
-  }
-  auto plan = std::make_unique<CallPlan>(make_plan(op, info_, arguments, key.hash, device));
-  const lazy::Lock lock(lazy::mutex());
-  // Another thread may have made the same plan meanwhile; the first one stays.
-  return *plans_.emplace(key.hash, std::move(plan)).first->second;
+// Plans of all operators: the key begins with the operator's.
+Memo<CallPlan>& plans() {
+  static auto* memo = new Memo<CallPlan>();
+  return *memo;
 }
+
+void record(lazy::Graph& graph, const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::IValue> arguments,
+            Results& returned) {
+  follow_recomputation(graph);
+  cut_between_rounds(graph);
+  if (Timeline::is_on()) [[unlikely]]
+    note_recording(graph);
+  InputReader inputs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.arguments[i].is_out) break;
+    inputs.add(info.arguments[i], arguments[i]);
+  }
+  if (info.entry->random) add_random_slots(info, plan, arguments, graph.device(), inputs);
+  lazy::Node* node = graph.record(plan.signature, {inputs.operands.data(), inputs.operands.size()},
+                                  {inputs.slots.data(), inputs.slots.size()});
+  {
+    // Held until the results are: a node without users would be freed.
+    const lazy::Value keep(node, 0);
+    write_results(info, plan, arguments, node, graph.device(), returned);
+  }
+  note_recorded(graph, info, plan.signature, arguments);
+}
+
+}  // namespace
 
 void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   if (info_.entry == nullptr) return run_on_cpu(op, stack, "no lowering");
@@ -335,36 +350,35 @@ void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, to
   if (info_.takes_cpu_indices) move_cpu_indices(info_, *stack, num_arguments);
   const auto arguments = torch::jit::last(*stack, num_arguments);
   if (info_.accepts != nullptr && !info_.accepts(arguments)) cpu_accepts(op, info_, arguments);
-  torch::jit::Stack returned;
-  const CallPlan* plan = nullptr;
+  Results returned;
+  std::optional<std::string> fallback_reason;
   const lazy::LocationScope line;
   with_c10_errors([&] {
-    int device = 0;
-    plan = &plan_for(op, arguments, device);
-    if (plan->fallback_reason) return;
+    KeyBuilder key(info_);
+    for (size_t i = 0; i < num_arguments; ++i) key.add(info_.arguments[i], arguments[i]);
+    mix_overlaps(info_, arguments, key.hash);
+    const int device = key.device < 0 ? current_device() : key.device;
     if (lazy::LocationScope::current() != 0) [[unlikely]]
       note_forward_line(arguments, lazy::LocationScope::current());
-    const lazy::Lock lock(lazy::mutex());
+    std::unique_lock lock(lazy::mutex());
+    MemoBase::forget_when_idle();
+    const CallPlan* plan = plans().find(key.hash);
+    if (plan == nullptr) [[unlikely]] {
+      lock.unlock();
+      auto made = std::make_unique<CallPlan>(make_plan(op, info_, arguments, key.hash, device));
+      lock.lock();
+      // Another thread may have made the same plan meanwhile; the first one stays.
+      plan = &plans().insert(key.hash, std::move(made));
+    }
+    if (plan->fallback_reason) {
+      fallback_reason = plan->fallback_reason;
+      return;
+    }
     lazy::Graph& graph = lazy::Graph::get(device);
-    follow_recomputation(graph);
-    if (Timeline::is_on()) [[unlikely]]
-      note_recording(graph);
-    InputReader inputs;
-    for (size_t i = 0; i < num_arguments; ++i) {
-      if (info_.arguments[i].is_out) break;
-      inputs.add(info_.arguments[i], arguments[i]);
-    }
-    if (info_.entry->random) add_random_slots(info_, *plan, arguments, device, inputs);
-    lazy::Node* node = graph.record(plan->signature, {inputs.operands.data(), inputs.operands.size()},
-                                    {inputs.slots.data(), inputs.slots.size()});
-    {
-      // Held until the results are: a node without users would be freed.
-      const lazy::Value keep(node, 0);
-      returned = write_results(info_, *plan, arguments, node, device);
-    }
+    record(graph, info_, *plan, arguments, returned);
     cut_when_long(graph);
   });
-  if (plan->fallback_reason) return run_on_cpu(op, stack, *plan->fallback_reason);
+  if (fallback_reason) return run_on_cpu(op, stack, *fallback_reason);
   torch::jit::drop(*stack, num_arguments);
   for (c10::IValue& value : returned) stack->push_back(std::move(value));
 }

@@ -7,8 +7,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
-#include <unordered_map>
-
 #include "torch/call_plan.h"
 #include "torch/op_info.h"
 
@@ -21,11 +19,7 @@ class Recorder final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
  private:
-  const CallPlan& plan_for(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, int& device);
-
   OpInfo info_;
-  // Plans are never dropped: nodes point to their signatures.
-  std::unordered_map<Hash128, std::unique_ptr<CallPlan>> plans_;
 };
 
 // The backend fallback: finds or makes the Recorder of `op`.

@@ -9,6 +9,7 @@
 #include "torch/access.h"
 #include "torch/recorder.h"
 #include "torch/scalar_type.h"
+#include "torch/step_cuts.h"
 #include "torch/storage.h"
 
 namespace torch_pjrt {
@@ -45,7 +46,9 @@ lazy::Value upload(const at::Tensor& host, int device) {
   auto data = Runtime::get().upload(host.const_data_ptr(), type_of(host), device);
   const lazy::LocationScope line;
   const lazy::Lock lock(lazy::mutex());
-  lazy::Value leaf = lazy::Graph::get(device).leaf(std::move(data));
+  lazy::Graph& graph = lazy::Graph::get(device);
+  note_uploaded(graph, data->type());
+  lazy::Value leaf = graph.leaf(std::move(data));
   leaf.node()->location = lazy::LocationScope::current();
   return leaf;
 }
