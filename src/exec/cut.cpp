@@ -17,6 +17,7 @@
 #include "exec/snapshot.h"
 #include "exec/statistics.h"
 #include "exec/timeline.h"
+#include "ops/host_kernel.h"
 
 namespace torch_pjrt {
 namespace {
@@ -50,6 +51,7 @@ std::vector<pjrt::OptionOverride> option_overrides() {
 
 Hash128 cache_key(const Snapshot& snapshot) {
   Hash128 key = snapshot.hash;
+  key.mix(uint64_t{host_kernels_on()});
   for (const auto& [name, value] : compile_options()) {
     key.mix(std::string_view(name));
     key.mix(std::string_view(value));
@@ -262,6 +264,7 @@ void note_recording(const lazy::Graph& graph) {
 void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   graph.remat_region().leave();
   if (graph.num_pending() == 0) return;
+  Runtime::get();  // the plugin decides how operators are lowered
   const std::string cause = describe(what, location);
   add_recording_event(graph);
   TimelineSpan span(TimelineEvent::Kind::kCut);

@@ -12,8 +12,10 @@
 
 #include "base/env.h"
 #include "exec/device_memory.h"
+#include "exec/host_calls.h"
 #include "exec/statistics.h"
 #include "exec/timeline.h"
+#include "ops/host_kernel.h"
 #include "pjrt/discovery.h"
 
 namespace torch_pjrt {
@@ -97,7 +99,10 @@ Runtime::Runtime(std::unique_ptr<pjrt::Client> client, bool is_cpu)
     : client_(std::move(client)), is_cpu_(is_cpu), fingerprint_(make_fingerprint(*client_)) {
   TP_USER_CHECK(num_devices() <= kMaxDevices, kFailedPrecondition, "the plugin has ", num_devices(),
                 " devices; at most ", kMaxDevices, " are supported");
-  if (is_cpu_) default_overrides_ = cpu_overrides();
+  if (is_cpu_) {
+    default_overrides_ = cpu_overrides();
+    set_host_kernels_available(register_host_calls(*client_));
+  }
   for (int i = 0; i < num_devices(); ++i) memory_limits_.push_back(find_memory_limit(device(i), is_cpu_));
   for (int i = 0; i < num_devices(); ++i) in_flight_.push_back(std::make_unique<InFlight>());
 }

@@ -4,6 +4,8 @@
 // here is one of three maps: the correlation itself, its gradient with respect to the input (which is also the forward
 // of a transposed convolution) and its gradient with respect to the weight.
 #include "ops/depthwise.h"
+#include "ops/host_call.h"
+#include "ops/host_kernel.h"
 #include "ops/promotion.h"
 #include "ops/registry.h"
 
@@ -222,6 +224,46 @@ void check_forward(const Convolution& conv, Value input, Value weight) {
                 "). Kernel size: (", joined(kernel), "). Kernel size can't be greater than actual input size");
 }
 
+// Batch, then space, then features: the order in which oneDNN is fastest, forward and backward.
+Dims features_last(int64_t rank) {
+  Dims order = iota(2, rank - 2);
+  order.insert(order.begin(), 0);
+  order.push_back(1);
+  return order;
+}
+
+HostCall& add_attributes(HostCall& call, const Convolution& conv) {
+  call.integers(conv.stride).integers(conv.padding).integers(conv.dilation).attribute(conv.transposed);
+  return call.integers(conv.output_padding).integer(conv.groups);
+}
+
+Value host_convolution(Builder& b, const Convolution& conv, Value input, Value weight, const Dims& output) {
+  const Dims order = features_last(input.rank());
+  HostCall call(b, "aten::convolution");
+  add_attributes(call.tensor(input, order).tensor(weight).none(), conv);
+  return call.result({input.dtype(), output}, order).emit()[0];
+}
+
+// Gradients of input and weight, where the mask asks for them.
+Values host_convolution_backward(Builder& b, const Convolution& conv, Value grad, Value input, Value weight,
+                                 const std::vector<bool>& mask) {
+  const Dims order = features_last(input.rank());
+  HostCall call(b, "aten::convolution_backward");
+  add_attributes(call.tensor(grad, order).tensor(input, order).tensor(weight).none(), conv);
+  call.attribute(std::vector<bool>{mask[0], mask[1], false});
+  if (mask[0]) {
+    call.result(input.type(), order);
+  } else {
+    call.undefined_result();
+  }
+  if (mask[1]) {
+    call.result(weight.type());
+  } else {
+    call.undefined_result();
+  }
+  return call.undefined_result().emit();
+}
+
 Values lower_convolution(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const Value input = ctx.tensor("input");
@@ -234,6 +276,10 @@ Values lower_convolution(LoweringContext& ctx) {
     Dims dims{input.dim(0), conv.transposed ? weight.dim(1) * conv.groups : weight.dim(0)};
     dims.insert(dims.end(), size.begin(), size.end());
     output = b.splat(0, {input.dtype(), dims});
+  } else if (prefers_host_convolution(input.type(), weight.type())) {
+    Dims dims{input.dim(0), conv.transposed ? weight.dim(1) * conv.groups : weight.dim(0)};
+    dims.insert(dims.end(), size.begin(), size.end());
+    output = host_convolution(b, conv, input, weight, dims);
   } else {
     output = conv.transposed ? input_gradient(b, conv, input, weight, size) : correlate(b, conv, input, weight, size);
   }
@@ -243,6 +289,30 @@ Values lower_convolution(LoweringContext& ctx) {
   return {output};
 }
 
+// Gradients of input and weight, where the mask asks for them; the third result is left open.
+Values backward_maps(Builder& b, const Convolution& conv, Value grad, Value input, Value weight,
+                     const std::vector<bool>& mask) {
+  Values result(3);
+  if (!mask[0] && !mask[1]) return result;
+  if (grad.numel() == 0 || input.numel() == 0 || weight.numel() == 0) {
+    if (mask[0]) result[0] = b.splat(0, input.type());
+    if (mask[1]) result[1] = b.splat(0, weight.type());
+    return result;
+  }
+  if (prefers_host_convolution(input.type(), weight.type())) {
+    return host_convolution_backward(b, conv, grad, input, weight, mask);
+  }
+  const Dims size = spatial_dims(input);
+  if (mask[0]) {
+    result[0] = conv.transposed ? correlate(b, conv, grad, weight, size) : input_gradient(b, conv, grad, weight, size);
+  }
+  if (mask[1]) {
+    result[1] = conv.transposed ? weight_gradient(b, conv, grad, input, weight.dims())
+                                : weight_gradient(b, conv, input, grad, weight.dims());
+  }
+  return result;
+}
+
 Values lower_convolution_backward(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const std::vector<bool> mask = ctx.bools("output_mask");
@@ -250,25 +320,7 @@ Values lower_convolution_backward(LoweringContext& ctx) {
   const Value input = ctx.tensor("input");
   const Value weight = ctx.tensor("weight");
   const Convolution conv(ctx, weight);
-  const bool is_empty = grad.numel() == 0 || input.numel() == 0 || weight.numel() == 0;
-  Values result(3);
-  if (mask[0]) {
-    if (is_empty) {
-      result[0] = b.splat(0, input.type());
-    } else {
-      const Dims size = spatial_dims(input);
-      result[0] =
-          conv.transposed ? correlate(b, conv, grad, weight, size) : input_gradient(b, conv, grad, weight, size);
-    }
-  }
-  if (mask[1]) {
-    if (is_empty) {
-      result[1] = b.splat(0, weight.type());
-    } else {
-      result[1] = conv.transposed ? weight_gradient(b, conv, grad, input, weight.dims())
-                                  : weight_gradient(b, conv, input, grad, weight.dims());
-    }
-  }
+  Values result = backward_maps(b, conv, grad, input, weight, mask);
   if (mask[2]) {
     Dims reduced = iota(1, grad.rank() - 1);
     reduced[0] = 0;

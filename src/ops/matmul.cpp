@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "ops/expression.h"
+#include "ops/host_call.h"
+#include "ops/host_kernel.h"
 #include "ops/promotion.h"
 #include "ops/registry.h"
 
@@ -18,9 +20,28 @@ const DotDims kMatrixMatrix{{}, {}, {1}, {0}};
 const DotDims kBatchedMatrix{{0}, {0}, {2}, {1}};
 const DotDims kVector{{}, {}, {0}, {0}};
 
-Value dot(LoweringContext& ctx, Value lhs, Value rhs, const DotDims& dims) {
+// lhs [m, k] times rhs [k, n] by an ATen kernel, or the same with a batch in front.
+Value host_product(Builder& b, Value lhs, Value rhs) {
+  Dims dims = lhs.dims();
+  dims.back() = rhs.dims().back();
+  HostCall call(b, lhs.rank() == 3 ? "aten::bmm.out" : "aten::mm.out");
+  return call.tensor(lhs).tensor(rhs).out(0).result({lhs.dtype(), dims}).emit()[0];
+}
+
+Value dot(LoweringContext& ctx, Value lhs, Value rhs, const DotDims& dims, DType dtype) {
   if (lhs.dtype() == DType::kPred) ctx.decline("not implemented for 'Bool'");
-  return ctx.b.dot_general(lhs, rhs, dims, ctx.dtype("out_dtype").value_or(lhs.dtype()));
+  const bool is_batched = &dims == &kBatchedMatrix;
+  if ((is_batched || &dims == &kMatrixMatrix) && dtype == lhs.dtype()) {
+    const auto last = lhs.rank() - 1;
+    if (prefers_host_matmul(dtype, is_batched ? lhs.dim(0) : 1, lhs.dim(last - 1), lhs.dim(last), rhs.dim(last))) {
+      return host_product(ctx.b, lhs, rhs);
+    }
+  }
+  return ctx.b.dot_general(lhs, rhs, dims, dtype);
+}
+
+Value dot(LoweringContext& ctx, Value lhs, Value rhs, const DotDims& dims) {
+  return dot(ctx, lhs, rhs, dims, ctx.dtype("out_dtype").value_or(lhs.dtype()));
 }
 
 // Times the number argument `number`; 1 leaves no trace in the program.
@@ -47,7 +68,7 @@ Value add_product(LoweringContext& ctx, std::string_view lhs, std::string_view r
   if (x.dtype() == DType::kPred) ctx.decline("not implemented for 'Bool'");
   const bool is_plain = ctx.static_number("alpha") == 1.0 && ctx.static_number("beta") == 1.0;
   const DType dtype = ctx.dtype("out_dtype").value_or(is_plain ? x.dtype() : accumulate_dtype(x.dtype()));
-  return add_to_self(ctx, ctx.b.dot_general(x, ctx.tensor(rhs), dims, dtype));
+  return add_to_self(ctx, dot(ctx, x, ctx.tensor(rhs), dims, dtype));
 }
 
 Value conjugate(Builder& b, Value x) { return is_complex(x.dtype()) ? b.complex(b.real(x), b.negate(b.imag(x))) : x; }

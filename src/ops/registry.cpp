@@ -35,6 +35,7 @@ const std::vector<Family>& families() {
       {activation_backward_ops, true},
       {matmul_ops, true},
       {conv_ops},
+      {attention_ops},
       {max_pool_ops},
       {avg_pool_ops},
       {adaptive_pool_ops},

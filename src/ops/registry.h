@@ -49,6 +49,7 @@ const OpTable& reduce_ops();
 const OpTable& scan_ops();
 const OpTable& matmul_ops();
 const OpTable& conv_ops();
+const OpTable& attention_ops();
 const OpTable& max_pool_ops();
 const OpTable& avg_pool_ops();
 const OpTable& adaptive_pool_ops();

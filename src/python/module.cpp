@@ -77,6 +77,11 @@ void define_tensors(py::module_& m) {
         py::arg("sync_xla_data") = true);
 }
 
+void define_host_kernels(py::module_& m) {
+  def(m, "host_kernels_on", &api::host_kernels_on);
+  def(m, "set_host_kernels_wanted", &api::set_host_kernels_wanted);
+}
+
 void define_statistics(py::module_& m) {
   py::class_<api::ExecutableStatistics>(m, "ExecutableStatistics")
       .def_readonly("name", &api::ExecutableStatistics::name)
@@ -146,6 +151,7 @@ PYBIND11_MODULE(_XLAC, m) {
   define_tensors(m);
   define_statistics(m);
   define_seeing(m);
+  define_host_kernels(m);
 }
 
 }  // namespace torch_pjrt

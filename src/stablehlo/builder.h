@@ -90,6 +90,20 @@ struct ScatterDims {
   bool unique_indices = false;
 };
 
+// Where the elements of a value already lie inside another one: element (i, j, ...) is number
+// offset + i * strides[0] + j * strides[1] + ... of `base`, counted row-major, plus for each of `starts` its index,
+// clamped to [0, limit], times its stride.
+struct StridedSource {
+  struct Start {
+    Value index;  // an integer scalar
+    int64_t stride, limit;
+  };
+  Value base;
+  Dims strides{};
+  int64_t offset = 0;
+  std::vector<Start> starts{};
+};
+
 // How a parameter of @main may be aliased by an output (donation).
 struct ParameterAttributes {
   std::optional<int64_t> aliasing_output{};  // tf.aliasing_output
@@ -223,6 +237,8 @@ class Builder {
   // Adds a dimension of size 1 at `dim`; removes one at `dim`.
   Value unsqueeze(Value x, int64_t dim);
   Value squeeze(Value x, int64_t dim);
+  // Looks through the reshapes, transposes and slices that made `x`; for any other value, `x` itself.
+  StridedSource source_of(Value x) const;
 
   // --- reductions, windows, sort --------------------------------------------------------------------------------
   // Variadic reduce: the body gets [lhs..., rhs...] scalars and yields one scalar for each input.

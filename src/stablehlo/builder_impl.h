@@ -158,6 +158,13 @@ struct Builder::Impl {
 
   Scope& scope() { return scopes.back(); }
 
+  // Remember that `result` is a view of `x` (strided_source.cpp).
+  void note_reshape(Value result, Value x);
+  void note_transpose(Value result, Value x, const Dims& permutation);
+  void note_slice(Value result, Value x, const Dims& starts, const Dims& strides);
+  void note_dynamic_slice(Value result, Value x, const Values& starts);
+  StridedSource source_of(Value x) const;
+
   std::string text;  // the body of @main so far
   std::unordered_set<InternedType, InternedTypeHash, InternedTypeEqual> interned;
   int64_t next_number = 0;
@@ -165,6 +172,7 @@ struct Builder::Impl {
   std::vector<std::pair<Value, ParameterAttributes>> parameters;
   std::string location;  // ` loc("...")`, or empty
   bool guards_barriers = false;
+  std::unordered_map<int64_t, StridedSource> sources;  // by the id of a view
   int64_t num_replicas = 1;
   int64_t num_partitions = 1;
   bool finished = false;

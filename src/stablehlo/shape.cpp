@@ -9,7 +9,9 @@ Value Builder::reshape(Value x, const Dims& dims) {
   if (x.dims() == dims) return x;
   TP_USER_CHECK(product(dims) == x.numel(), kInvalidArgument,
                 "stablehlo.reshape: the number of elements must stay: ", x.type().hlo(), " to ", to_string(dims));
-  return impl_->unary("stablehlo.reshape", x, impl_->intern(x.dtype(), dims));
+  const Value result = impl_->unary("stablehlo.reshape", x, impl_->intern(x.dtype(), dims));
+  impl_->note_reshape(result, x);
+  return result;
 }
 
 Value Builder::transpose(Value x, const Dims& permutation) {
@@ -23,6 +25,7 @@ Value Builder::transpose(Value x, const Dims& permutation) {
   const Value result = impl_->new_result(impl_->intern(x.dtype(), dims));
   impl_->begin(result) << "stablehlo.transpose " << x << ", dims = [" << permutation << ']';
   impl_->end(x, result);
+  impl_->note_transpose(result, x, permutation);
   return result;
 }
 
@@ -106,6 +109,7 @@ Value Builder::slice(Value x, const Dims& starts, const Dims& limits, const Dims
   }
   out << ']';
   out.end(x, result);
+  out.note_slice(result, x, starts, strides);
   return result;
 }
 
@@ -147,6 +151,7 @@ Value Builder::dynamic_slice(Value x, const Values& starts, const Dims& sizes) {
   operands.insert(operands.end(), starts.begin(), starts.end());
   impl_->begin(result) << "stablehlo.dynamic_slice " << operands << ", sizes = [" << sizes << ']';
   impl_->end(operands, {result});
+  impl_->note_dynamic_slice(result, x, starts);
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "exec/statistics.h"
 #include "exec/timeline.h"
 #include "lazy/source_location.h"
+#include "ops/host_kernel.h"
 #include "pjrt/discovery.h"
 #include "torch/access.h"
 #include "torch/device.h"
@@ -287,6 +288,15 @@ int64_t num_remembered_calls() {
 }
 
 int64_t num_cached_programs() { return static_cast<int64_t>(torch_pjrt::num_cached_programs()); }
+
+bool host_kernels_on() {
+  return with_c10_errors([] {
+    Runtime::get();
+    return torch_pjrt::host_kernels_on();
+  });
+}
+
+bool set_host_kernels_wanted(bool is_wanted) { return torch_pjrt::set_host_kernels_wanted(is_wanted); }
 
 }  // namespace api
 }  // namespace torch_pjrt

@@ -180,4 +180,9 @@ void initialize_cache(const std::string& path, bool readonly);
 int64_t num_cached_programs();
 // Kinds of calls (operator, types, attributes) whose signature is remembered.
 int64_t num_remembered_calls();
+
+// Whether PyTorch's CPU kernels run inside compiled programs: the plugin takes them, and XLA_ATEN_KERNELS is not 0.
+bool host_kernels_on();
+// For comparison; programs compiled before stay as they are. Returns what it was. Starts no client.
+bool set_host_kernels_wanted(bool is_wanted);
 }  // namespace torch_pjrt::api

@@ -1,0 +1,22 @@
+// The handler behind custom calls that run ATen kernels (ops/host_call.h). It needs libtorch, so src/torch brings it.
+#pragma once
+
+#include "pjrt/client.h"
+
+namespace torch_pjrt {
+
+struct HostCallHandler {
+  // An XLA_FFI_Handler*.
+  void* handler = nullptr;
+  // Whether the plugin has asked the handler for its version, and so has accepted it.
+  bool (*is_accepted)() = nullptr;
+};
+
+// Before the runtime starts.
+void set_host_call_handler(HostCallHandler handler);
+
+// Registers the handler with a CPU plugin; false when there is none, or the plugin does not take it. Programs then use
+// StableHLO alone.
+bool register_host_calls(const pjrt::Client& client);
+
+}  // namespace torch_pjrt

@@ -1,0 +1,188 @@
+#include "ops/host_call.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace torch_pjrt {
+
+using stablehlo::StridedSource;
+using stablehlo::Value;
+using stablehlo::Values;
+
+namespace {
+
+std::string joined(const Dims& values) {
+  std::string text;
+  for (const int64_t value : values) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(value);
+  }
+  return text;
+}
+
+std::string hexadecimal(double value) {
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "%a", value);
+  return buffer.data();
+}
+
+struct AttributeText {
+  std::string operator()(std::monostate) const { return "n"; }
+  std::string operator()(bool value) const { return value ? "b1" : "b0"; }
+  std::string operator()(int64_t value) const { return "i" + std::to_string(value); }
+  std::string operator()(double value) const { return "f" + hexadecimal(value); }
+  std::string operator()(const std::complex<double>& value) const {
+    return "c" + hexadecimal(value.real()) + "," + hexadecimal(value.imag());
+  }
+  std::string operator()(const std::string& value) const {
+    static constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string text = "s";
+    for (const char c : value) {
+      const auto byte = static_cast<unsigned char>(c);
+      text += kDigits[byte >> 4];
+      text += kDigits[byte & 15];
+    }
+    return text;
+  }
+  std::string operator()(DType value) const { return "d" + std::to_string(static_cast<int>(value)); }
+  std::string operator()(const Dims& values) const { return "I" + joined(values); }
+  std::string operator()(const std::vector<double>& values) const {
+    std::string text = "F";
+    for (const double value : values) text += (text.size() > 1 ? "," : "") + hexadecimal(value);
+    return text;
+  }
+  std::string operator()(const std::vector<bool>& values) const {
+    std::string text = "B";
+    for (const bool value : values) text += value ? '1' : '0';
+    return text;
+  }
+};
+
+Dims permuted(const Dims& values, const Dims& permutation) {
+  Dims result;
+  for (const int64_t i : permutation) result.push_back(values[static_cast<size_t>(i)]);
+  return result;
+}
+
+Dims inverse(const Dims& permutation) {
+  Dims result(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  }
+  return result;
+}
+
+// Whether strides, outermost first by `physical`, are those of a dense tensor. Dimensions of size 1 may have any.
+bool lies_in_order(const Dims& sizes, const Dims& strides, const Dims& physical) {
+  int64_t expected = 1;
+  for (auto it = physical.rbegin(); it != physical.rend(); ++it) {
+    const auto d = static_cast<size_t>(*it);
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t HostCall::add_operand(Value x) {
+  const auto it = std::find(operands_.begin(), operands_.end(), x);
+  if (it != operands_.end()) return static_cast<size_t>(it - operands_.begin());
+  operands_.push_back(x);
+  return operands_.size() - 1;
+}
+
+void HostCall::add_geometry(const Dims& sizes, const Dims& strides, int64_t offset) {
+  text_ += concat(":", joined(sizes), ";", joined(strides), ";", offset);
+}
+
+HostCall& HostCall::tensor(Value x) {
+  const StridedSource source = b_.source_of(x);
+  separate();
+  text_ += concat("t", add_operand(source.base));
+  if (source.base == x) return *this;
+  add_geometry(x.dims(), source.strides, source.offset);
+  for (const StridedSource::Start& start : source.starts) {
+    text_ += concat(";", add_operand(start.index), "*", start.stride, "<", start.limit);
+  }
+  return *this;
+}
+
+HostCall& HostCall::tensor(Value x, const Dims& physical) {
+  const StridedSource source = b_.source_of(x);
+  if (source.starts.empty() && lies_in_order(x.dims(), source.strides, physical)) return tensor(x);
+  const Value stored = b_.transpose(x, physical);
+  separate();
+  text_ += concat("t", add_operand(stored));
+  add_geometry(x.dims(), permuted(row_major_strides(stored.dims()), inverse(physical)), 0);
+  return *this;
+}
+
+HostCall& HostCall::out(size_t result) {
+  separate();
+  text_ += concat("o", result);
+  return *this;
+}
+
+HostCall& HostCall::number(Value scalar) {
+  separate();
+  text_ += concat("x", add_operand(scalar));
+  return *this;
+}
+
+HostCall& HostCall::list(size_t count) {
+  separate();
+  text_ += concat("l", count);
+  return *this;
+}
+
+HostCall& HostCall::attribute(const lazy::Attribute& value) {
+  separate();
+  text_ += std::visit(AttributeText(), value);
+  return *this;
+}
+
+HostCall& HostCall::result(const TensorType& type) {
+  results_.push_back({true, type, {}});
+  return *this;
+}
+
+HostCall& HostCall::result(const TensorType& type, const Dims& physical) {
+  results_.push_back({true, {type.dtype, permuted(type.dims, physical)}, inverse(physical)});
+  return *this;
+}
+
+HostCall& HostCall::undefined_result() {
+  results_.emplace_back();
+  return *this;
+}
+
+Values HostCall::emit() {
+  text_ += " |";
+  std::vector<TensorType> types;
+  for (const Result& result : results_) {
+    text_ += result.is_defined ? " r" : " u";
+    if (!result.is_defined) continue;
+    types.push_back(result.stored);
+    if (result.permutation.empty()) continue;
+    const Dims strides = row_major_strides(result.stored.dims);
+    add_geometry(permuted(result.stored.dims, result.permutation), permuted(strides, result.permutation), 0);
+  }
+  const Values stored = b_.custom_call(kHostCallTarget, operands_, types, concat("call = \"", text_, "\""));
+  Values values;
+  size_t next = 0;
+  for (const Result& result : results_) {
+    if (!result.is_defined) {
+      values.emplace_back();
+    } else {
+      const Value value = stored[next++];
+      values.push_back(result.permutation.empty() ? value : b_.transpose(value, result.permutation));
+    }
+  }
+  return values;
+}
+
+}  // namespace torch_pjrt

@@ -1,0 +1,81 @@
+// A custom call that runs one of PyTorch's CPU kernels on XLA's buffers inside the compiled program.
+//
+// The call describes itself in one attribute, so that a program that was saved runs in another process. The text is the
+// operator and its arguments, in the order of its schema, then "|" and the results, separated by spaces:
+//   aten::mm t0:64,32;1,64;0 t1 | r
+// An argument is one of
+//   t0                operand 0 as a tensor, row-major
+//   t0:SIZES;STRIDES;OFFSET[;I*STRIDE<LIMIT]...   a view of operand 0, with the start indices that operands I hold
+//   m0, m0:...        the same as a tensor that the operator updates: a copy; its new value is a result
+//   o0                result 0, as an out= argument
+//   x1                operand 1, of no dimensions, as a number
+//   l2                a list of the next 2 arguments
+//   n                 None, or an undefined tensor
+//   i7, f0x1p-1, b1   an int, a float (hexadecimal), a bool
+//   c0x1p-1,0x0p+0    a complex number
+//   I1,2  F0x1p-1,0x1p-2  B10                     lists of them
+//   d11               a dtype, by number (base/dtype.h)
+//   s616263           a string, as hexadecimal bytes
+// and a result is r (row-major), r:SIZES;STRIDES;0, or u (not computed).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lazy/signature.h"
+#include "stablehlo/builder.h"
+
+namespace torch_pjrt {
+
+// What src/torch/host_call.cpp is registered as.
+inline constexpr std::string_view kHostCallTarget = "torch_pjrt_aten";
+
+class HostCall {
+ public:
+  // `op` names an ATen operator, with its overload if it has one: "aten::sum.dim_IntList".
+  HostCall(stablehlo::Builder& builder, std::string_view op) : b_(builder), text_(op) {}
+
+  // --- arguments, in the order of the schema
+  // A tensor. What reshapes, transposes and slices made of a value is handed over as that value with strides, so that
+  // nothing is copied for the call.
+  HostCall& tensor(stablehlo::Value x);
+  // A tensor that lies in memory in the order of `physical` (a permutation of its dimensions, outermost first): it is
+  // copied to that order unless it has it already.
+  HostCall& tensor(stablehlo::Value x, const Dims& physical);
+  // The result of this number, for an out= overload: the kernel then writes where XLA wants it.
+  HostCall& out(size_t result);
+  HostCall& number(stablehlo::Value scalar);
+  HostCall& list(size_t count);
+  HostCall& attribute(const lazy::Attribute& value);
+  HostCall& none() { return attribute({}); }
+  HostCall& integer(int64_t value) { return attribute(value); }
+  HostCall& integers(const Dims& values) { return attribute(values); }
+
+  // --- results, in the order of the schema
+  HostCall& result(const TensorType& type);
+  // In memory in the order of `physical`.
+  HostCall& result(const TensorType& type, const Dims& physical);
+  HostCall& undefined_result();
+
+  // Emits the call; an undefined result is a null value.
+  stablehlo::Values emit();
+
+ private:
+  void separate() { text_ += ' '; }
+  size_t add_operand(stablehlo::Value x);
+  void add_geometry(const Dims& sizes, const Dims& strides, int64_t offset);
+
+  struct Result {
+    bool is_defined = false;
+    TensorType stored;  // as it lies in memory
+    Dims permutation;   // from there to the result's dimensions; empty for none
+  };
+
+  stablehlo::Builder& b_;
+  std::string text_;
+  stablehlo::Values operands_;
+  std::vector<Result> results_;
+};
+
+}  // namespace torch_pjrt

@@ -1,0 +1,24 @@
+// Which operators run as one of PyTorch's CPU kernels inside the program instead of as StableHLO. The rules are
+// measured; they are all here.
+#pragma once
+
+#include "base/tensor_type.h"
+
+namespace torch_pjrt {
+
+// Whether programs call ATen kernels: the plugin is XLA's for the CPU and takes our handler, and neither
+// XLA_ATEN_KERNELS=0 nor set_host_kernels_wanted says otherwise. A part of what a program depends on.
+bool host_kernels_on();
+// exec/runtime.cpp says what the plugin can do.
+void set_host_kernels_available(bool is_available);
+bool host_kernels_available();
+// For comparison. Returns what it was before. Does not change programs that are compiled.
+bool set_host_kernels_wanted(bool is_wanted);
+
+// lhs [batch, m, k] times rhs [batch, k, n].
+bool prefers_host_matmul(DType dtype, int64_t batch, int64_t m, int64_t k, int64_t n);
+// input [N, C, *], weight [O, C / groups, *]; also for the gradients.
+bool prefers_host_convolution(const TensorType& input, const TensorType& weight);
+bool prefers_host_attention(DType dtype);
+
+}  // namespace torch_pjrt

@@ -1,0 +1,45 @@
+// The parsed form of a host call's text (ops/host_call.h says how it is written).
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace torch_pjrt {
+
+struct HostCallPlan {
+  struct Start {
+    size_t operand;  // holds an index
+    int64_t stride, limit;
+  };
+  struct Geometry {
+    std::vector<int64_t> sizes, strides;
+    int64_t offset = 0;
+    std::vector<Start> starts;
+  };
+  struct Argument {
+    enum class Kind : uint8_t { kConstant, kTensor, kMutated, kNumber, kList, kResult };
+    Kind kind = Kind::kConstant;
+    size_t operand = 0;                // kTensor, kMutated, kNumber
+    std::optional<Geometry> geometry;  // none: the operand, row-major
+    size_t count = 0;                  // kList
+    c10::IValue constant;
+  };
+  struct Result {
+    bool is_defined = true;
+    std::optional<Geometry> geometry;
+  };
+
+  std::string name;  // with the overload
+  c10::OperatorHandle op;
+  bool is_matmul = false;  // mm or bmm into the result
+  std::vector<Argument> arguments;
+  std::vector<Result> results;
+};
+
+// Throws c10::Error for text that it does not understand, or an operator that this PyTorch lacks.
+HostCallPlan parse_host_call(std::string_view text);
+
+}  // namespace torch_pjrt

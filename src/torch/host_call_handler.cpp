@@ -1,0 +1,280 @@
+// What XLA calls for a host call: PyTorch's CPU kernel on XLA's buffers, on a thread of XLA's.
+#ifdef TORCH_PJRT_HAVE_FFI
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <atomic>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+
+#include "exec/host_calls.h"
+#include "torch/host_call.h"
+#include "torch/host_matmul.h"
+#include "xla/ffi/api/c_api.h"
+
+namespace torch_pjrt {
+namespace {
+
+using Argument = HostCallPlan::Argument;
+using Kind = Argument::Kind;
+
+// --- the plan of a call
+// ----------------------------------------------------------------------------------------------------
+
+std::string_view call_text(const XLA_FFI_Attrs& attributes) {
+  TORCH_CHECK(attributes.size == 1 && attributes.types[0] == XLA_FFI_AttrType_STRING,
+              "host call: expected one attribute, the text of the call");
+  const auto* span = static_cast<const XLA_FFI_ByteSpan*>(attributes.attrs[0]);
+  return {span->ptr, span->len};
+}
+
+// Plans by their text, alive for the process: a program has few different calls.
+const HostCallPlan& plan_of(std::string_view text) {
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+  };
+  static auto* mutex = new std::shared_mutex();
+  static auto* plans = new std::unordered_map<std::string, HostCallPlan, Hash, std::equal_to<>>();
+  {
+    const std::shared_lock lock(*mutex);
+    if (const auto it = plans->find(text); it != plans->end()) return it->second;
+  }
+  HostCallPlan plan = parse_host_call(text);
+  const std::unique_lock lock(*mutex);
+  return plans->emplace(std::string(text), std::move(plan)).first->second;
+}
+
+// --- buffers
+// ---------------------------------------------------------------------------------------------------------------
+
+c10::ScalarType scalar_type(XLA_FFI_DataType type) {
+  switch (type) {
+    case XLA_FFI_DataType_PRED:
+      return c10::ScalarType::Bool;
+    case XLA_FFI_DataType_S8:
+      return c10::ScalarType::Char;
+    case XLA_FFI_DataType_S16:
+      return c10::ScalarType::Short;
+    case XLA_FFI_DataType_S32:
+      return c10::ScalarType::Int;
+    case XLA_FFI_DataType_S64:
+      return c10::ScalarType::Long;
+    case XLA_FFI_DataType_U8:
+      return c10::ScalarType::Byte;
+    case XLA_FFI_DataType_U16:
+      return c10::ScalarType::UInt16;
+    case XLA_FFI_DataType_U32:
+      return c10::ScalarType::UInt32;
+    case XLA_FFI_DataType_U64:
+      return c10::ScalarType::UInt64;
+    case XLA_FFI_DataType_F16:
+      return c10::ScalarType::Half;
+    case XLA_FFI_DataType_BF16:
+      return c10::ScalarType::BFloat16;
+    case XLA_FFI_DataType_F32:
+      return c10::ScalarType::Float;
+    case XLA_FFI_DataType_F64:
+      return c10::ScalarType::Double;
+    case XLA_FFI_DataType_C64:
+      return c10::ScalarType::ComplexFloat;
+    case XLA_FFI_DataType_C128:
+      return c10::ScalarType::ComplexDouble;
+    case XLA_FFI_DataType_F8E4M3FN:
+      return c10::ScalarType::Float8_e4m3fn;
+    case XLA_FFI_DataType_F8E5M2:
+      return c10::ScalarType::Float8_e5m2;
+    default:
+      TORCH_CHECK(false, "host call: a buffer of XLA's type ", static_cast<int>(type));
+  }
+}
+
+at::Tensor read_number(const XLA_FFI_Buffer& buffer) {
+  return at::from_blob(buffer.data, {}, scalar_type(buffer.dtype));
+}
+
+class Buffers {
+ public:
+  explicit Buffers(const XLA_FFI_CallFrame& frame) : frame_(frame) {}
+
+  const XLA_FFI_Buffer& operand(size_t i) const {
+    TORCH_CHECK(i < static_cast<size_t>(frame_.args.size), "host call: operand ", i, " of ", frame_.args.size);
+    return *static_cast<const XLA_FFI_Buffer*>(frame_.args.args[i]);
+  }
+  const XLA_FFI_Buffer& result(size_t i) const {
+    TORCH_CHECK(i < static_cast<size_t>(frame_.rets.size), "host call: result ", i, " of ", frame_.rets.size);
+    return *static_cast<const XLA_FFI_Buffer*>(frame_.rets.rets[i]);
+  }
+
+  at::Tensor view(const XLA_FFI_Buffer& buffer, const std::optional<HostCallPlan::Geometry>& geometry) const {
+    const auto options = at::TensorOptions(scalar_type(buffer.dtype));
+    if (!geometry) return at::from_blob(buffer.data, {buffer.dims, static_cast<size_t>(buffer.rank)}, options);
+    int64_t offset = geometry->offset;
+    for (const HostCallPlan::Start& start : geometry->starts) {
+      const int64_t index = read_number(operand(start.operand)).item<int64_t>();
+      offset += std::clamp<int64_t>(index, 0, start.limit) * start.stride;
+    }
+    auto* data = static_cast<char*>(buffer.data) + offset * static_cast<int64_t>(options.dtype().itemsize());
+    return at::from_blob(data, geometry->sizes, geometry->strides, options);
+  }
+
+ private:
+  const XLA_FFI_CallFrame& frame_;
+};
+
+// --- calling
+// ---------------------------------------------------------------------------------------------------------------
+
+class Call {
+ public:
+  Call(const HostCallPlan& plan, const XLA_FFI_CallFrame& frame) : plan_(plan), buffers_(frame) {
+    size_t next = 0;
+    for (const HostCallPlan::Result& result : plan.results) {
+      results_.push_back(result.is_defined ? buffers_.view(buffers_.result(next++), result.geometry) : at::Tensor());
+    }
+  }
+
+  void run() {
+    if (plan_.is_matmul) return host_matmul(tensor(plan_.arguments[0]), tensor(plan_.arguments[1]), results_[0]);
+    torch::jit::Stack stack;
+    for (size_t i = 0; i < plan_.arguments.size();) stack.push_back(next_argument(i));
+    plan_.op.callBoxed(&stack);
+    // An out= kernel has written the results already.
+    if (!has_out_) write_results(stack);
+  }
+
+ private:
+  at::Tensor tensor(const Argument& argument) {
+    if (argument.kind == Kind::kConstant) return {};
+    at::Tensor tensor = buffers_.view(buffers_.operand(argument.operand), argument.geometry);
+    if (argument.kind != Kind::kMutated) return tensor;
+    mutated_.push_back(tensor.clone());
+    return mutated_.back();
+  }
+
+  c10::IValue next_argument(size_t& i) {
+    const Argument& argument = plan_.arguments[i++];
+    switch (argument.kind) {
+      case Kind::kConstant:
+        return argument.constant;
+      case Kind::kTensor:
+      case Kind::kMutated:
+        return tensor(argument);
+      case Kind::kNumber:
+        return read_number(buffers_.operand(argument.operand)).item();
+      case Kind::kResult:
+        has_out_ = true;
+        return results_.at(argument.operand);
+      case Kind::kList:
+        return next_list(argument.count, i);
+    }
+    return {};
+  }
+
+  c10::IValue next_list(size_t count, size_t& i) {
+    const auto& type = plan_.op.schema().arguments().at(position_of(i - 1)).type();
+    const auto list = type->cast<c10::ListType>();
+    const bool is_optional = list && list->getElementType()->kind() == c10::TypeKind::OptionalType;
+    c10::List<at::Tensor> tensors;
+    c10::List<std::optional<at::Tensor>> optional_tensors;
+    for (size_t end = i + count; i < end; ++i) {
+      const at::Tensor item = tensor(plan_.arguments[i]);
+      if (is_optional) {
+        optional_tensors.push_back(item.defined() ? std::optional(item) : std::nullopt);
+      } else {
+        tensors.push_back(item);
+      }
+    }
+    if (is_optional) return optional_tensors;
+    return tensors;
+  }
+
+  // The schema's number of the argument that begins at `i`.
+  size_t position_of(size_t i) const {
+    size_t position = 0;
+    for (size_t j = 0; j < i; ++position) {
+      const Argument& argument = plan_.arguments[j++];
+      if (argument.kind == Kind::kList) j += argument.count;
+    }
+    return position;
+  }
+
+  // Fresh results come first, then the new values of mutated arguments.
+  void write_results(const torch::jit::Stack& returned) {
+    size_t next = 0;
+    const auto write = [&](const at::Tensor& value) {
+      at::Tensor& result = results_.at(next++);
+      if (result.defined()) result.copy_(value);
+    };
+    const auto& returns = plan_.op.schema().returns();
+    for (size_t i = 0; i < returned.size(); ++i) {
+      const auto* alias = returns[i].alias_info();
+      if (alias != nullptr && alias->isWrite()) continue;
+      if (returned[i].isTensorList()) {
+        for (const at::Tensor& item : returned[i].toTensorVector()) write(item);
+      } else {
+        write(returned[i].isTensor() ? returned[i].toTensor() : at::Tensor());
+      }
+    }
+    for (const at::Tensor& tensor : mutated_) write(tensor);
+  }
+
+  const HostCallPlan& plan_;
+  const Buffers buffers_;
+  std::vector<at::Tensor> results_, mutated_;
+  bool has_out_ = false;
+};
+
+void run_call(const XLA_FFI_CallFrame& frame) {
+  const c10::InferenceMode no_autograd;
+  const HostCallPlan& plan = plan_of(call_text(frame.attrs));
+  Call(plan, frame).run();
+}
+
+// --- the handler
+// -----------------------------------------------------------------------------------------------------------
+
+std::atomic<bool> g_is_accepted{false};
+
+// A plugin refuses a handler of a newer version than its own. This one uses only what all versions have.
+void tell_version(const XLA_FFI_CallFrame& frame, XLA_FFI_Metadata& metadata) {
+  metadata.api_version.major_version = XLA_FFI_API_MAJOR;
+  metadata.api_version.minor_version = XLA_FFI_API_MINOR;
+  if (frame.api != nullptr && frame.api->api_version.major_version == XLA_FFI_API_MAJOR) {
+    metadata.api_version.minor_version = std::min(XLA_FFI_API_MINOR, frame.api->api_version.minor_version);
+  }
+  metadata.traits = 0;
+  g_is_accepted = true;
+}
+
+XLA_FFI_Error* make_error(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const std::string& message) {
+  XLA_FFI_Error_Create_Args args{};
+  args.struct_size = XLA_FFI_Error_Create_Args_STRUCT_SIZE;
+  args.message = message.c_str();
+  args.errc = code;
+  return frame.api->XLA_FFI_Error_Create(&args);
+}
+
+XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
+  for (auto* extension = frame->extension_start; extension != nullptr; extension = extension->next) {
+    if (extension->type != XLA_FFI_Extension_Metadata) continue;
+    tell_version(*frame, *reinterpret_cast<XLA_FFI_Metadata_Extension*>(extension)->metadata);
+    return nullptr;
+  }
+  try {
+    run_call(*frame);
+    return nullptr;
+  } catch (const std::exception& error) {
+    return make_error(*frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, error.what());
+  }
+}
+
+const bool g_is_set = [] {
+  set_host_call_handler({reinterpret_cast<void*>(&handle), [] { return g_is_accepted.load(); }});
+  return true;
+}();
+
+}  // namespace
+}  // namespace torch_pjrt
+#endif
