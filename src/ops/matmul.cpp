@@ -31,7 +31,8 @@ Value host_product(Builder& b, Value lhs, Value rhs) {
 Value dot(LoweringContext& ctx, Value lhs, Value rhs, const DotDims& dims, DType dtype) {
   if (lhs.dtype() == DType::kPred) ctx.decline("not implemented for 'Bool'");
   const bool is_batched = &dims == &kBatchedMatrix;
-  if ((is_batched || &dims == &kMatrixMatrix) && dtype == lhs.dtype()) {
+  const bool is_matrix = is_batched || (&dims == &kMatrixMatrix && rhs.rank() == 2);
+  if (is_matrix && dtype == lhs.dtype() && lhs.rank() == rhs.rank()) {
     const auto last = lhs.rank() - 1;
     if (prefers_host_matmul(dtype, is_batched ? lhs.dim(0) : 1, lhs.dim(last - 1), lhs.dim(last), rhs.dim(last))) {
       return host_product(ctx.b, lhs, rhs);
