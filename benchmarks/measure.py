@@ -1,0 +1,131 @@
+"""Times one workload of workloads.py on one backend, in a process of its own; prints a line of JSON.
+
+python benchmarks/measure.py gpt xla
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from workloads import OPTIMIZERS, WORKLOADS, build
+
+BACKENDS = ["eager", "inductor", "xla", "xla_unmarked", "jax"]
+WARMUP_STEPS = 3  # compile, and fill caches
+
+
+class TorchStep:
+    """A training step on `device`. Calling it returns the loss; `cut` starts, and `wait` awaits, what is lazy."""
+
+    def __init__(self, name: str, backend: str) -> None:
+        workload = WORKLOADS[name]
+        self.device = torch.device("xla" if backend.startswith("xla") else "cpu")
+        self.loss = workload.loss
+        model, inputs, targets = build(name)
+        self.inputs, self.targets = inputs.to(self.device), targets.to(self.device)
+        model.to(self.device)
+        self.optimizer = OPTIMIZERS[workload.optimizer](model.parameters())
+        self.model: Callable[[torch.Tensor], torch.Tensor] = torch.compile(model) if backend == "inductor" else model
+        self.is_marked = backend == "xla"
+
+    def __call__(self) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        loss = self.loss(self.model(self.inputs), self.targets)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def cut(self) -> None:
+        if self.is_marked:
+            import torch_xla
+
+            torch_xla.sync()
+
+    def wait(self) -> None:
+        if self.device.type == "xla":
+            import torch_xla.core.xla_model as xm
+
+            xm.wait_device_ops()
+
+
+def make_step(name: str, backend: str) -> Any:
+    if backend != "jax":
+        return TorchStep(name, backend)
+    from jax_steps import JaxStep
+
+    return JaxStep(name)
+
+
+def reset_peak_memory() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_megabytes() -> float:
+    """Most resident memory since the start, or since the last reset."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure_unmarked(step: TorchStep, steps: int) -> dict[str, Any]:
+    """A loop without a mark overlaps steps: only the whole can be timed."""
+    for _ in range(WARMUP_STEPS + 1):
+        loss = step()
+    step.wait()
+    # The last step stays pending at both ends, so that as many run as are counted.
+    count = steps - WARMUP_STEPS - 1
+    start = time.perf_counter()
+    for _ in range(count):
+        loss = step()
+    step.wait()
+    seconds = (time.perf_counter() - start) / count
+    return {"steps": [seconds], "loss": loss.item()}
+
+
+def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
+    step = make_step(name, backend)
+    if backend == "xla_unmarked":
+        return measure_unmarked(step, steps)
+    if hasattr(step, "cut"):
+        step.cut()
+    step.wait()
+    times, hosts = [], []
+    result: dict[str, Any] = {}
+    for i in range(steps):
+        if i == WARMUP_STEPS:
+            result["peak_megabytes_with_compiling"] = peak_megabytes()
+            reset_peak_memory()
+        start = time.perf_counter()
+        loss = step()
+        recorded = time.perf_counter()
+        if hasattr(step, "cut"):
+            step.cut()
+        step.wait()
+        times.append(time.perf_counter() - start)
+        hosts.append(recorded - start)
+    result.update(first=times[0], steps=times[WARMUP_STEPS:], loss=float(loss), peak_megabytes=peak_megabytes())
+    if backend == "xla":
+        result["host"] = hosts[WARMUP_STEPS:]
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("backend", choices=BACKENDS)
+    parser.add_argument("--steps", type=int, default=20)
+    arguments = parser.parse_args()
+    if arguments.backend.startswith("xla"):
+        import torch_xla  # noqa: F401
+    print(json.dumps(measure(arguments.workload, arguments.backend, arguments.steps)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""The scripts of benchmarks/ run, and say what was measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def compare(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import compare
+
+    return compare
+
+
+def measure(backend: str) -> dict:
+    command = [sys.executable, str(BENCHMARKS / "measure.py"), "mlp16", backend, "--steps", "8"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_backends_train_alike():
+    eager = measure("eager")
+    assert len(eager["steps"]) == 5 and eager["first"] > 0 and eager["peak_megabytes"] > 100
+    for backend in ("xla", "xla_unmarked", "jax"):
+        if backend == "jax":
+            pytest.importorskip("jax")
+        assert measure(backend)["loss"] == pytest.approx(eager["loss"], rel=1e-3)
+
+
+def result(step: float, loss: float = 1.0, first: float = 3.0) -> dict:
+    return {"steps": [step, step, 9.0], "loss": loss, "first": first, "peak_megabytes": 100.0, "host": [0.001]}
+
+
+def test_ratios_are_taken_round_by_round(compare):
+    runs = {"eager": [result(1.0), result(2.0)], "xla": [result(0.5, first=4.0), result(0.8, first=0.5)]}
+    summary = compare.summarize(runs, "xla")
+    assert (summary.lowest_ratio, summary.highest_ratio) == (0.4, 0.5)
+    assert summary.ratio == pytest.approx(0.45) and summary.step == pytest.approx(0.65)
+    assert (summary.first, summary.second_process) == (4.0, 0.5)
+    eager = compare.summarize(runs, "eager")
+    text = compare.step_table({"mlp16": {"eager": eager, "xla": summary}}, ["eager", "xla"])
+    assert text.splitlines()[-1] == "| mlp16 | 1500.00 ms | 650.00 ms, 0.45 (0.40-0.50) |"
+
+
+def test_a_loss_that_differs_is_told(compare):
+    runs = {"eager": [result(1.0)], "xla": [result(1.0, loss=1.002)], "jax": [result(1.0, loss=1.002)]}
+    summaries = {"mlp16": {backend: compare.summarize(runs, backend) for backend in runs}}
+    assert compare.check_losses(summaries) == ["mlp16 on xla: the loss differs from eager's by 2.0e-03"]
+
+
+def test_the_page_and_its_plot(compare, tmp_path: Path):
+    runs = {"eager": [result(1.0)] * 2, "xla": [result(0.5)] * 2, "xla_unmarked": [{"steps": [0.5], "loss": 1.0}] * 2}
+    backends = list(runs)
+    summaries = {"gpt": {backend: compare.summarize(runs, backend) for backend in runs}}
+    page = compare.document(summaries, backends, compare.Settings(2, 20, None))
+    assert "| gpt | 1000.00 ms | 500.00 ms, 0.50 (0.50-0.50) | 500.00 ms, 0.50 (0.50-0.50) |" in page
+    assert "| gpt | 3.00 s, then 3.00 s | 3.00 s, then 3.00 s |" in page
+    pytest.importorskip("matplotlib")
+    compare.plot(summaries, backends, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
