@@ -11,9 +11,11 @@ import copy
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
+from torch.multiprocessing import reductions
 from torch.overrides import has_torch_function_unary
 
 from . import _XLAC
@@ -37,6 +39,7 @@ def install() -> None:
     _override(torch.Tensor, "__deepcopy__", _deepcopy_tensor)
     _override_new()
     _override_rebuild()
+    ForkingPickler.register(Storage, _send)
 
 
 def _override(owner: type, name: str, xla_method: Callable[..., Any]) -> None:
@@ -104,6 +107,20 @@ def _refuse_share_memory(self: Storage, *args: Any, **kwargs: Any) -> None:
     raise RuntimeError(
         f"share_memory_: other processes cannot map the memory of {self.device}; move the tensor to the CPU first"
     )
+
+
+# Other processes ----------------------------------------------------------------------------------------------------
+
+
+def _send(storage: Storage) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """How a storage goes through a queue: on xla as a copy on the CPU, which the receiver copies to its own device."""
+    if storage.device.type == "xla":
+        return _receive, (_cpu(storage), str(storage.device))
+    return reductions.reduce_storage(storage)
+
+
+def _receive(sent: Storage, device: str) -> Storage:
+    return _bytes(sent).to(device).untyped_storage()
 
 
 # Saving and loading -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "exec/cut.h"
+#include "exec/runtime.h"
 #include "exec/timeline.h"
 #include "torch/access.h"
 #include "torch/argument_checks.h"
@@ -354,6 +355,9 @@ void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, to
   std::optional<std::string> fallback_reason;
   const lazy::LocationScope line;
   with_c10_errors([&] {
+    // Nothing recorded there could run, and whoever waits for a worker process should hear of it at once.
+    if (Runtime::is_forked_child()) [[unlikely]]
+      Runtime::get();
     KeyBuilder key(info_);
     for (size_t i = 0; i < num_arguments; ++i) key.add(info_.arguments[i], arguments[i]);
     mix_overlaps(info_, arguments, key.hash);
