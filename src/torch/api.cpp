@@ -135,8 +135,9 @@ int64_t bytes_live(int device) { return DeviceMemory::of(device).live_bytes(); }
 int64_t bytes_peak(int device) { return DeviceMemory::of(device).peak_bytes(); }
 int64_t bytes_limit(int device) {
   return with_c10_errors([&] {
-    const auto stats = Runtime::get().device(device).memory_stats();
-    return stats ? stats->bytes_limit.value_or(0) : 0;
+    Runtime& runtime = Runtime::get();
+    runtime.device(device);
+    return runtime.memory_limit(device);
   });
 }
 void reset_peak(int device) { DeviceMemory::of(device).reset_peak(); }

@@ -68,7 +68,7 @@ void manual_seed(uint64_t seed);
 int64_t bytes_live(int device);
 int64_t bytes_peak(int device);
 void reset_peak(int device);
-// What the plugin says the device has; 0 when it does not say.
+// What the device has: on XLA CPU the host's memory and swap, elsewhere what the plugin says; 0 when it does not say.
 int64_t bytes_limit(int device);
 
 // Tensors.

@@ -51,12 +51,18 @@ bool has_powers(Arguments arguments) {
          std::none_of(tensors.begin(), tensors.end(), is_integral);
 }
 
+bool has_elements(Arguments arguments) { return arguments[0].toTensor().numel() > 0; }
+
 struct NamedCheck {
   std::string_view name, overload;
   ArgumentCheck check;
 };
 
 constexpr NamedCheck kChecks[] = {
+    {"aten::max", "", has_elements},
+    {"aten::max", "unary_out", has_elements},
+    {"aten::min", "", has_elements},
+    {"aten::min", "unary_out", has_elements},
     {"aten::bernoulli_", "float", has_probability},
     {"aten::bernoulli", "p", has_probability},
     {"aten::geometric_", "", has_open_probability},

@@ -278,6 +278,9 @@ def test_memory_info():
     info = xm.get_memory_info("xla:0")
     assert info["peak_bytes_used"] >= info["bytes_used"] >= 4 * x.numel()
     assert set(info) == {"bytes_used", "bytes_limit", "peak_bytes_used"}
+    # The tests run on XLA CPU, whose memory is the host's.
+    assert info["bytes_limit"] > info["bytes_used"]
+    assert torch.xla.mem_get_info()[1] == info["bytes_limit"] == torch.xla.get_device_properties().total_memory
 
 
 def test_moving_nested_data():

@@ -41,6 +41,8 @@ def assert_same_error(case):
         lambda d: torch.ones(2, device=d).item(),
         lambda d: torch.ones(4, device=d).as_strided((3, 3), (3, 1)).sum().item(),
         lambda d: torch.empty(-1, device=d),
+        lambda d: torch.ones(0, 3, device=d).max(),
+        lambda d: torch.ones(0, device=d).min(),
     ],
     ids=[
         "broadcast",
@@ -59,6 +61,8 @@ def assert_same_error(case):
         "item",
         "as_strided_out_of_bounds",
         "negative_size",
+        "max_of_nothing",
+        "min_of_nothing",
     ],
 )
 def test_wrong_arguments(case):

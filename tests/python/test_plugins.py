@@ -141,3 +141,52 @@ loader = DataLoader(TensorDataset(torch.arange(6.0)), batch_size=3, num_workers=
 print([batch[0].to("xla").tolist() for batch in loader])
 """
     assert run_python(program) == "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]"
+
+
+def test_a_forked_worker_that_records_is_told_at_once(run_python):
+    program = """
+import torch
+import torch_xla
+from torch.utils.data import DataLoader, Dataset
+
+class OnDevice(Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return torch.full((2,), float(index), device="xla")
+
+torch.ones(1, device="xla").item()
+try:
+    list(DataLoader(OnDevice(), num_workers=1, multiprocessing_context="fork"))
+except RuntimeError as error:
+    print(str(error).splitlines()[-1])
+"""
+    assert run_python(program).startswith("RuntimeError: Cannot use the XLA device in a forked subprocess")
+
+
+def test_tensors_pass_between_processes_as_copies(tmp_path, run_python):
+    script = tmp_path / "queues.py"
+    script.write_text("""
+import torch
+import torch_xla
+
+def work(inbox, outbox):
+    matrix, row, layer = inbox.get()
+    row.add_(1)
+    outbox.put((matrix, layer(matrix).shape, str(layer.weight.device)))
+
+if __name__ == "__main__":
+    context = torch.multiprocessing.get_context("spawn")
+    inbox, outbox = context.Queue(), context.Queue()
+    process = context.Process(target=work, args=(inbox, outbox))
+    process.start()
+    matrix = torch.arange(4.0, device="xla").view(2, 2).t()
+    inbox.put((matrix, matrix[0], torch.nn.Linear(2, 3).to("xla")))
+    received, shape, device = outbox.get()
+    process.join()
+    # The receiver's views share their storage; the sender's tensor stays as it was.
+    print(received.tolist(), received.device, list(shape), device, matrix.tolist(), process.exitcode)
+""")
+    output = run_python(f"import subprocess, sys; subprocess.run([sys.executable, {str(script)!r}], check=True)")
+    assert output == "[[1.0, 3.0], [1.0, 3.0]] xla:0 [2, 3] xla:0 [[0.0, 2.0], [1.0, 3.0]] 0"

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -191,26 +190,6 @@ def test_the_same_program_with_and_without_lines(compiles):
     step()
     debug.set_ir_debug(False)
     assert compiles() == before
-
-
-@pytest.mark.slow
-def test_a_line_costs_at_most_two_microseconds():
-    def record(count: int = 2000) -> float:
-        x = torch.ones(4, device=DEVICE)
-        best = float("inf")
-        for _ in range(10):
-            y = x
-            start = time.perf_counter()
-            for _ in range(count):
-                y = y + x
-            best = min(best, (time.perf_counter() - start) / count)
-        return best
-
-    without = record()
-    debug.set_ir_debug(True)
-    cost = record() - without
-    debug.set_ir_debug(False)
-    assert cost < 2e-6
 
 
 def test_threads_record_their_own_lines(ir_debug):
@@ -464,7 +443,7 @@ print("written")
 PROBE = """
 <script>
 window.onerror = message => { document.body.setAttribute("data-error", message); };
-const begin = performance.now(), result = {};
+const result = {};
 const boxes = () => document.querySelectorAll("#graph .block");
 result.rows = document.querySelectorAll("#programs tbody tr").length;
 result.bars = document.querySelectorAll("#memory .stack").length;
@@ -488,7 +467,6 @@ document.querySelector("#timeline canvas")?.dispatchEvent(zoom);
 document.getElementById("steady").click();
 document.getElementById("whole").click();
 for (const row of document.querySelectorAll("#programs tr.pick")) row.click();
-result.milliseconds = performance.now() - begin;
 document.body.setAttribute("data-result", JSON.stringify(result));
 </script>
 </body>"""
@@ -544,7 +522,6 @@ def test_report_stays_usable_at_5000_operators(recording, tmp_path):
     _page.write_data(path, data)
     result = browse(path, tmp_path / "report.png")
     assert result["boxes"] < 400 and result["opened"] < 800
-    assert result["milliseconds"] < 5000
 
 
 def make_graph_of(tensor: torch.Tensor) -> dict:

@@ -35,7 +35,7 @@ _REDUCE_TYPES = frozenset({REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR, REDUCE
 
 class MemoryInfo(TypedDict):
     bytes_used: int  # held by this process's tensors and pending results
-    bytes_limit: int  # what the plugin says the device has; 0 when it does not say
+    bytes_limit: int  # what the device has, on XLA CPU the host; 0 when the plugin does not say
     peak_bytes_used: int
 
 
