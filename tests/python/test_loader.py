@@ -83,6 +83,57 @@ def test_the_thread_stops_when_the_loop_is_left_early():
     assert loader_threads() == []
 
 
+def test_closing_wakes_a_consumer_that_waits():
+    release = threading.Event()
+
+    def source():
+        yield torch.ones(1)
+        release.wait(30)
+
+    loader = ParallelLoader(source(), ["xla"])
+    batches = loader.per_device_loader("xla")
+    assert next(batches).tolist() == [1]
+    seen = []
+    consumer = threading.Thread(target=lambda: seen.extend(batches))
+    consumer.start()
+    loader.close()
+    consumer.join(timeout=20)
+    assert not consumer.is_alive() and seen == []
+    assert list(batches) == []
+    release.set()
+
+
+def test_batches_are_moved_ahead_of_their_use():
+    taken = []
+
+    def source():
+        for i in range(20):
+            taken.append(i)
+            yield torch.full((2,), float(i))
+
+    batches = ParallelLoader(source(), ["xla"], loader_prefetch_size=3, device_prefetch_size=3).per_device_loader("xla")
+    next(batches)
+    deadline = time.monotonic() + 10
+    while len(taken) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # One used, three ready, and one in hand: no further.
+    assert len(taken) == 5
+    batches.close()
+
+
+def test_a_process_may_end_while_batches_are_moved(run_python):
+    program = """
+import torch, torch_xla
+from torch_xla.distributed.parallel_loader import MpDeviceLoader
+def endless():
+    while True:
+        yield torch.ones(1000)
+iterator = iter(MpDeviceLoader(endless(), "xla"))
+print(next(iterator).sum().item())
+"""
+    assert run_python(program) == "1000.0"
+
+
 def test_each_batch_cuts_the_graph(compiles):
     compiles()
     total = torch.zeros(1).to("xla")

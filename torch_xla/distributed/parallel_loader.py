@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import queue
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -45,6 +47,29 @@ def _fill(source: Iterator[Any], device: torch.device, batches: queue.Queue[Any]
         put(_Failure(error))
 
 
+class _FillThread(threading.Thread):
+    """Moves batches to the device until the source ends or it is stopped."""
+
+    running: ClassVar[weakref.WeakSet[_FillThread]] = weakref.WeakSet()
+
+    def __init__(self, source: Iterator[Any], device: torch.device, batches: queue.Queue[Any]) -> None:
+        self.stopped = threading.Event()
+        super().__init__(
+            target=_fill, args=(source, device, batches, self.stopped), name="torch_xla_loader", daemon=True
+        )
+        self.running.add(self)
+
+
+@atexit.register
+def _stop_all() -> None:
+    """A thread that is in C++ while the interpreter goes away would come back to nothing."""
+    threads = list(_FillThread.running)
+    for thread in threads:
+        thread.stopped.set()
+    for thread in threads:
+        thread.join(timeout=5)  # longer only where the source itself hangs
+
+
 class PerDeviceLoader:
     """Iterates over batches on the device, and calls mark_step before each `batches_per_execution`-th.
 
@@ -59,13 +84,9 @@ class PerDeviceLoader:
         self._batches_per_execution = batches_per_execution
         self._yielded = 0
         self._ended = False
-        stopped = threading.Event()
-        self._stop = weakref.finalize(self, stopped.set)
-        self._stop.atexit = True
-        self._thread = threading.Thread(
-            target=_fill, args=(source, device, self._batches, stopped), name="torch_xla_loader", daemon=True
-        )
-        self._thread.start()
+        thread = _FillThread(source, device, self._batches)
+        self._stop = weakref.finalize(self, thread.stopped.set)
+        thread.start()
 
     def __iter__(self) -> PerDeviceLoader:
         return self
@@ -90,6 +111,12 @@ class PerDeviceLoader:
     def close(self) -> None:
         self._ended = True
         self._stop()
+        # Batches that nobody will take hold device memory; a consumer that waits is told the end.
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._batches.get_nowait()
+        with contextlib.suppress(queue.Full):
+            self._batches.put_nowait(_END)
 
 
 class ParallelLoader:
