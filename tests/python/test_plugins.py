@@ -175,6 +175,7 @@ def work(inbox, outbox):
     matrix, row, layer = inbox.get()
     row.add_(1)
     outbox.put((matrix, layer(matrix).shape, str(layer.weight.device)))
+    inbox.get()  # as with CPU tensors, the sender must live until its tensors have arrived
 
 if __name__ == "__main__":
     context = torch.multiprocessing.get_context("spawn")
@@ -184,6 +185,7 @@ if __name__ == "__main__":
     matrix = torch.arange(4.0, device="xla").view(2, 2).t()
     inbox.put((matrix, matrix[0], torch.nn.Linear(2, 3).to("xla")))
     received, shape, device = outbox.get()
+    inbox.put("done")
     process.join()
     # The receiver's views share their storage; the sender's tensor stays as it was.
     print(received.tolist(), received.device, list(shape), device, matrix.tolist(), process.exitcode)
