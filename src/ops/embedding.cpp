@@ -40,7 +40,9 @@ Value sum_row_gradients(LoweringContext& ctx, Expr rows, const Expr& indices) {
 }
 
 Values lower_embedding(LoweringContext& ctx) {
-  return {take_rows(ctx.b, ctx.tensor("weight"), 0, ctx.tensor("indices"))};
+  const Value weight = ctx.tensor("weight"), indices = ctx.tensor("indices");
+  check_range(ctx.b, indices, 0, weight.dim(0), kOutOfSelf);
+  return {take_rows(ctx.b, weight, 0, indices)};
 }
 
 Values lower_embedding_dense_backward(LoweringContext& ctx) {

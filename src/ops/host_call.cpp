@@ -171,7 +171,9 @@ Values HostCall::emit() {
     const Dims strides = row_major_strides(result.stored.dims);
     add_geometry(permuted(result.stored.dims, result.permutation), permuted(strides, result.permutation), 0);
   }
-  const Values stored = b_.custom_call(kHostCallTarget, operands_, types, concat("call = \"", text_, "\""));
+  // A call without results is made for what it throws.
+  const Values stored =
+      b_.custom_call(kHostCallTarget, operands_, types, concat("call = \"", text_, "\""), types.empty());
   Values values;
   size_t next = 0;
   for (const Result& result : results_) {

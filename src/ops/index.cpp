@@ -21,17 +21,21 @@ Values lower_index_select(LoweringContext& ctx) {
   if (ctx.tensor("index").rank() > 1 || !is_integral(ctx.tensor("index").dtype())) ctx.decline("index is no vector");
   const Value index = flatten(ctx.b, ctx.tensor("index"));
   // A scalar is indexed like its only row.
+  const int64_t dim = wrap_dim(ctx.integer("dim"), self.rank());
+  check_range(ctx.b, index, 0, self.rank() == 0 ? 1 : self.dim(dim), kOutOfSelf);
   if (self.rank() == 0) return {self};
-  return {take_rows(ctx.b, self, wrap_dim(ctx.integer("dim"), self.rank()), index)};
+  return {take_rows(ctx.b, self, dim, index)};
 }
 
 Values lower_gather(LoweringContext& ctx) {
   const Value self = ctx.tensor("self"), index = ctx.tensor("index");
+  const int64_t dim = wrap_dim(ctx.integer("dim"), self.rank()), size = self.rank() == 0 ? 1 : self.dim(dim);
+  check_range(ctx.b, index, 0, size, RangeError::of_dimension(ErrorCode::kInvalidArgument, dim, size));
   if (self.rank() == 0 || index.rank() == 0) {
     const Value row = take_rows(ctx.b, flatten(ctx.b, self), 0, flatten(ctx.b, index));
     return {ctx.b.reshape(row, index.dims())};
   }
-  return {gather_along(ctx.b, self, wrap_dim(ctx.integer("dim"), self.rank()), index)};
+  return {gather_along(ctx.b, self, dim, index)};
 }
 
 Values lower_index(LoweringContext& ctx) {
@@ -44,12 +48,14 @@ Values lower_index(LoweringContext& ctx) {
     if (is_mask(*index)) ctx.decline("the result's size depends on the mask's values");
   }
   if (is_plain) return {self};
+  if (ctx.name() == "aten::index") check_indices(ctx.b, self.dims(), indices);
   return {AdvancedIndex(ctx.b, self.dims(), indices).read(self)};
 }
 
 Values lower_take(LoweringContext& ctx) {
   const Value self = flatten(ctx.b, ctx.tensor("self"));
   const Expr index(ctx.b, ctx.tensor("index"));
+  check_flat_index(ctx.b, index, self.numel());
   return {take_rows(ctx.b, self, 0, wrapped_index(index, self.numel()))};
 }
 
@@ -90,6 +96,7 @@ Values lower_index_fill(LoweringContext& ctx) {
   if (index.numel() == 0 || self.numel() == 0) return {self};
   if (self.rank() == 0) return {b.reshape(value, {})};
   const int64_t dim = wrap_dim(ctx.integer("dim"), self.rank()), size = self.dim(dim);
+  check_range(b, index, -size, size, RangeError::of_dimension(ErrorCode::kIndexError, dim, size));
   const Value rows = wrapped_index({b, index}, size);
   const Value hit = scatter_rows(b, b.splat(false, {DType::kPred, {size}}), 0, rows,
                                  b.splat(true, {DType::kPred, index.dims()}), replace_update());

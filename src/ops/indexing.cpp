@@ -51,6 +51,21 @@ Expr wrapped_index(const Expr& index, int64_t size) {
 
 Expr positions(Builder& b, const Dims& dims, int64_t dim) { return {b, b.iota({index_dtype(dims[dim]), dims}, dim)}; }
 
+void check_indices(Builder& b, const Dims& x_dims, const std::vector<std::optional<Value>>& indices) {
+  int64_t number = 0;  // of the index tensor: eager PyTorch calls it the dimension
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i]) continue;
+    const int64_t size = x_dims[i];
+    check_range(b, *indices[i], -size, size, RangeError::of_dimension(ErrorCode::kIndexError, number++, size));
+  }
+}
+
+void check_flat_index(Builder& b, Value index, int64_t numel) {
+  const RangeError error{ErrorCode::kIndexError, "out of range: tried to access index ",
+                         concat(" on a tensor of ", numel, " elements.")};
+  check_range(b, index, -numel, numel, error);
+}
+
 Region replace_update() {
   return [](const Values& arguments) { return Values{arguments[1]}; };
 }

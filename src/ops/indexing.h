@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ops/expression.h"
+#include "ops/value_check.h"
 #include "stablehlo/builder.h"
 
 namespace torch_pjrt {
@@ -21,6 +22,14 @@ Expr narrow_index(const Expr& index, int64_t size);
 Expr wrapped_index(const Expr& index, int64_t size);
 // [0, size) along `dim` of `dims`, as index_dtype(size).
 Expr positions(stablehlo::Builder& b, const Dims& dims, int64_t dim);
+
+// The checks of eager PyTorch (ops/value_check.h) on the indices of x[indices], where negative ones count from the end,
+// and of take and put_.
+void check_indices(stablehlo::Builder& b, const Dims& x_dims,
+                   const std::vector<std::optional<stablehlo::Value>>& indices);
+void check_flat_index(stablehlo::Builder& b, stablehlo::Value index, int64_t numel);
+// The words of index_select, index_reduce and embedding.
+inline const RangeError kOutOfSelf{ErrorCode::kIndexError, "index out of range in self", std::nullopt};
 
 // How scatter combines an element with an update.
 stablehlo::Region replace_update();

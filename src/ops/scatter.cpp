@@ -64,6 +64,8 @@ Writer along_writer(LoweringContext& ctx, Value self) {
   Builder& b = ctx.b;
   Value index = ctx.tensor("index");
   if (index.rank() != self.rank()) index = b.reshape(index, Dims(self.dims().size(), index.numel()));
+  const int64_t size = self.rank() == 0 ? 1 : self.dim(dim);
+  check_range(b, index, 0, size, RangeError::of_dimension(ErrorCode::kInvalidArgument, dim, size));
   return [&b, dim, index](Value x, Value update, const Region& combine) {
     return scatter_along(b, x, dim, index, update, combine);
   };
@@ -104,6 +106,13 @@ struct RowWrite {
   Writer write;
 };
 
+// The words of index_add, index_copy and index_reduce differ.
+RangeError row_error(const LoweringContext& ctx, int64_t dim, int64_t size) {
+  if (ctx.name() == "aten::index_reduce") return kOutOfSelf;
+  if (ctx.name() == "aten::index_add") return RangeError::of_dimension(ErrorCode::kInvalidArgument, dim, size);
+  return RangeError::of_dimension(ErrorCode::kIndexError, dim, size, "index_copy_(): ");
+}
+
 RowWrite row_write(LoweringContext& ctx) {
   Builder& b = ctx.b;
   RowWrite row{.self = ctx.tensor("self"), .source = ctx.operand("source", ctx.tensor("self").dtype()), .write = {}};
@@ -111,6 +120,7 @@ RowWrite row_write(LoweringContext& ctx) {
   const int64_t dim = wrap_dim(ctx.integer("dim"), row.self.rank());
   if (row.self.rank() == 0) row.self = b.reshape(row.self, {1});
   Dims sizes = row.self.dims();
+  check_range(b, index, 0, sizes[dim], row_error(ctx, dim, sizes[dim]));
   sizes[dim] = index.numel();
   row.source = b.reshape(row.source, sizes);
   row.write = [&b, dim, index](Value x, Value update, const Region& combine) {
@@ -189,6 +199,8 @@ Values lower_index_put(LoweringContext& ctx) {
     const Expr update(b, b.broadcast_to(values, self.dims()));
     return {accumulate ? add_any({b, self}, update) : update};
   }
+  const bool is_trusted = ctx.name() == "aten::_unsafe_index_put" || ctx.flag("unsafe");
+  if (!is_trusted) check_indices(b, self.dims(), indices);
   const AdvancedIndex index(b, self.dims(), indices);
   // Leading dimensions of size 1 may exceed the result's.
   Dims value_dims = values.dims();
@@ -204,6 +216,7 @@ Values lower_put(LoweringContext& ctx) {
   const Value source = flatten(b, ctx.operand("source", self.dtype()));
   if (self.numel() == 0) return {self};
   const Region combine = ctx.flag("accumulate") ? combine_update(b, Reduction::kAdd) : replace_update();
+  check_flat_index(b, index, self.numel());
   const Value flat = scatter_rows(b, flatten(b, self), 0, wrapped_index({b, index}, self.numel()), source, combine);
   return {b.reshape(flat, self.dims())};
 }

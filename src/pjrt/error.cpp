@@ -31,8 +31,9 @@ PJRT_Error_Code code_of(const PJRT_Api& table, PJRT_Error* error) {
 ErrorCode to_error_code(PJRT_Error_Code code) {
   switch (code) {
     case PJRT_Error_Code_INVALID_ARGUMENT:
-    case PJRT_Error_Code_OUT_OF_RANGE:
       return ErrorCode::kInvalidArgument;
+    case PJRT_Error_Code_OUT_OF_RANGE:
+      return ErrorCode::kIndexError;
     case PJRT_Error_Code_NOT_FOUND:
       return ErrorCode::kNotFound;
     case PJRT_Error_Code_UNIMPLEMENTED:

@@ -265,6 +265,12 @@ XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
   try {
     run_call(*frame);
     return nullptr;
+  } catch (const c10::IndexError& error) {
+    return make_error(*frame, XLA_FFI_Error_Code_OUT_OF_RANGE, error.what_without_backtrace());
+  } catch (const c10::NotImplementedError& error) {
+    return make_error(*frame, XLA_FFI_Error_Code_UNIMPLEMENTED, error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    return make_error(*frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, error.what_without_backtrace());
   } catch (const std::exception& error) {
     return make_error(*frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, error.what());
   }

@@ -1,0 +1,20 @@
+#include "ops/value_check.h"
+
+#include "ops/host_call.h"
+#include "ops/host_kernel.h"
+
+namespace torch_pjrt {
+
+RangeError RangeError::of_dimension(ErrorCode code, int64_t dim, int64_t size, std::string_view prefix) {
+  return {code, concat(prefix, "index "), concat(" is out of bounds for dimension ", dim, " with size ", size)};
+}
+
+void check_range(stablehlo::Builder& b, stablehlo::Value index, int64_t low, int64_t high, const RangeError& error) {
+  if (!host_kernels_on() || index.numel() == 0) return;
+  HostCall call(b, kCheckRange);
+  call.tensor(index).integer(low).integer(high).attribute(error.before);
+  call.attribute(error.after ? lazy::Attribute(*error.after) : lazy::Attribute());
+  call.attribute(error.code == ErrorCode::kIndexError).emit();
+}
+
+}  // namespace torch_pjrt
