@@ -269,6 +269,13 @@ def test_what_is_refused_is_named_by_position(call):
         call([ones(2), 3.0])
     with pytest.raises(TypeError, match="item 0 must be a tensor, but is a NoneType"):
         call([None])
+    with pytest.raises(TypeError, match="expected a list of tensors, got a tensor"):
+        call(ones(2))
+
+
+def test_any_iterable_of_tensors():
+    outs = xm.optimization_barrier(ones(size) for size in (2, 3))
+    assert [out.tolist() for out in outs] == [[1, 1], [1, 1, 1]]
 
 
 def test_one_instruction_for_the_whole_list():

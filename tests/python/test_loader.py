@@ -105,17 +105,18 @@ def test_closing_wakes_a_consumer_that_waits():
 
 def test_batches_are_moved_ahead_of_their_use():
     taken = []
+    has_taken_five = threading.Event()
 
     def source():
         for i in range(20):
             taken.append(i)
+            if len(taken) == 5:
+                has_taken_five.set()
             yield torch.full((2,), float(i))
 
     batches = ParallelLoader(source(), ["xla"], loader_prefetch_size=3, device_prefetch_size=3).per_device_loader("xla")
     next(batches)
-    deadline = time.monotonic() + 10
-    while len(taken) < 5 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    assert has_taken_five.wait(timeout=60)
     # One used, three ready, and one in hand: no further.
     assert len(taken) == 5
     batches.close()

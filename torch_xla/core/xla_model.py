@@ -344,7 +344,7 @@ def _device_index(device: str | torch.device | None) -> int:
 # Barriers and text --------------------------------------------------------------------------------------------------
 
 
-def optimization_barrier(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def optimization_barrier(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Differentiable identities of the tensors, in order, that XLA may not move computation across.
 
     One barrier over all of them: each result exists only when every input does. The backward is a barrier over the
@@ -353,16 +353,20 @@ def optimization_barrier(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return _XLAC.optimization_barrier(_check_barrier_items(tensors))
 
 
-def optimization_barrier_(tensors: Sequence[torch.Tensor]) -> None:
+def optimization_barrier_(tensors: Iterable[torch.Tensor]) -> None:
     """The same in place: the tensors' storages get their values behind one barrier. Autograd does not see it."""
     _XLAC.optimization_barrier_(_check_barrier_items(tensors))
 
 
-def _check_barrier_items(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    for i, item in enumerate(tensors):
+def _check_barrier_items(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    if isinstance(tensors, torch.Tensor):
+        # It would be taken for the list of its rows.
+        raise TypeError("optimization_barrier: expected a list of tensors, got a tensor")
+    items = list(tensors)
+    for i, item in enumerate(items):
         if not isinstance(item, torch.Tensor):
             raise TypeError(f"optimization_barrier: item {i} must be a tensor, but is a {type(item).__name__}")
-    return list(tensors)
+    return items
 
 
 def get_stablehlo(tensors: Sequence[torch.Tensor]) -> str:
