@@ -84,7 +84,11 @@ class _Region:
     def enter(self) -> Iterator[None]:
         sync()
         num_runs, num_compiled = _total_runs(), len(_XLAC.executables())
-        yield
+        _XLAC.open_uncut_region()
+        try:
+            yield
+        finally:
+            _XLAC.close_uncut_region()
         if self.full_graph and _total_runs() != num_runs:
             raise RuntimeError(
                 f"torch_xla.compile: {self.name} was to be one graph (full_graph=True), "

@@ -38,6 +38,8 @@ void define_execution(py::module_& m) {
   def(m, "initialize_cache", &api::initialize_cache);
   def(m, "num_cached_programs", &api::num_cached_programs);
   def(m, "num_remembered_calls", &api::num_remembered_calls);
+  def(m, "open_uncut_region", &api::open_uncut_region);
+  def(m, "close_uncut_region", &api::close_uncut_region);
 }
 
 void define_random(py::module_& m) {

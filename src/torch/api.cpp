@@ -22,6 +22,7 @@
 #include "torch/memo.h"
 #include "torch/scalar_type.h"
 #include "torch/statistics.h"
+#include "torch/step_cuts.h"
 #include "torch/storage.h"
 
 namespace torch_pjrt {
@@ -282,6 +283,10 @@ void initialize_cache(const std::string& path, bool readonly) {
     set_disk_cache(path, readonly);
   });
 }
+
+void open_uncut_region() { torch_pjrt::open_uncut_region(); }
+
+void close_uncut_region() { torch_pjrt::close_uncut_region(); }
 
 int64_t num_remembered_calls() {
   const lazy::Lock lock(lazy::mutex());

@@ -178,6 +178,9 @@ void set_compile_options(std::map<std::string, std::string> options);
 void initialize_cache(const std::string& path, bool readonly);
 // Programs in memory.
 int64_t num_cached_programs();
+// A region that is to stay one graph: no step or round is cut inside. Opened as often as closed.
+void open_uncut_region();
+void close_uncut_region();
 // Kinds of calls (operator, types, attributes) whose signature is remembered.
 int64_t num_remembered_calls();
 

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <atomic>
 #include <deque>
 
 #include "base/env.h"
@@ -32,9 +33,11 @@ Rounds& rounds_of(const lazy::Graph& graph) {
   return (*all)[device];
 }
 
+std::atomic<int> num_uncut_regions{0};
+
 bool is_wanted() {
   static const bool wanted = env_flag("XLA_STEP_CUTS", true);
-  return wanted;
+  return wanted && num_uncut_regions.load(std::memory_order_relaxed) == 0;
 }
 
 bool is_in_backward() { return torch::autograd::get_current_graph_task_id() != -1; }
@@ -68,6 +71,10 @@ void note_written(lazy::Graph& graph, Rounds& rounds, const lazy::Signature& sig
 }
 
 }  // namespace
+
+void open_uncut_region() { num_uncut_regions.fetch_add(1, std::memory_order_relaxed); }
+
+void close_uncut_region() { num_uncut_regions.fetch_sub(1, std::memory_order_relaxed); }
 
 void cut_between_rounds(lazy::Graph& graph) {
   if (!is_wanted()) return;

@@ -12,6 +12,10 @@ namespace torch_pjrt {
 // recorded outside of a backward: the first of the next forward. The optimizer is done by then, and gradients that
 // zero_grad drops are gone. Other loops are recognised by repetition (exec/loop_finder.h).
 
+// Counts the regions that are to stay one graph: nothing is cut here while one is open. Needs no lock.
+void open_uncut_region();
+void close_uncut_region();
+
 // Before an operator is recorded: cuts if a round has ended.
 void cut_between_rounds(lazy::Graph& graph);
 // After an operator was recorded with these arguments.

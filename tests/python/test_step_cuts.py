@@ -246,6 +246,23 @@ def test_checkpointed_steps_are_cut_between_steps_only(compiles: Callable[[], in
     assert len(causes_since(count)) <= 2
 
 
+def test_a_region_stays_one_graph(compiles: Callable[[], int]):
+    step = make_step(OPTIMIZERS["sgd"], width=13)
+    step()
+    before = compiles()
+
+    @torch_xla.compile(full_graph=True)
+    def three_steps() -> None:
+        for _ in range(3):
+            step()
+
+    three_steps()
+    assert compiles() == before + 1
+    step()
+    step()
+    assert compiles() > before + 1  # outside of it steps are cut again
+
+
 def test_it_can_be_switched_off(run_python: Callable[..., str]):
     program = """
 import torch, torch_xla
