@@ -154,9 +154,11 @@ Values lower_binary(LoweringContext& ctx) {
   const DType result_type = ctx.result_type({op.lhs, op.rhs});
   const ElementwiseTypes types =
       elementwise_types(op.rule, result_type, default_floating(ctx), is_mixed(ctx, {op.lhs, op.rhs}, result_type));
-  const Expr x(ctx.b, ctx.operand(op.lhs, types.compute));
-  const Expr y(ctx.b, ctx.operand(op.rhs, types.compute));
-  return {finish(op.function(x, y), types)};
+  // Only `+`, `-`, `*` and `/` take a number unrounded: here ATen rounds it to the 16-bit type of the tensor.
+  const auto read = [&](std::string_view name) {
+    return Expr(ctx.b, ctx.operand(name, types.result)).convert(types.compute);
+  };
+  return {finish(op.function(read(op.lhs), read(op.rhs)), types)};
 }
 
 // add, sub and rsub: `alpha` scales the subtrahend or the second summand.
@@ -209,15 +211,31 @@ Values lower_logical(LoweringContext& ctx) {
   return {ctx.name() == "aten::logical_or" ? x | y : x ^ y};
 }
 
+// By squaring, so that overflow wraps for any exponent (XLA's own power takes its last six bits); none is negative.
+Expr integer_power(const Expr& x, const Expr& exponent) {
+  stablehlo::Builder& b = x.builder();
+  const auto [base, bits] = b.broadcast_pair(x.value(), exponent.value());
+  const Values state = b.while_loop(
+      {base, bits, b.splat_like(1.0, base)}, [&](const Values& v) { return Values{any(Expr(b, v[1]) != 0.0)}; },
+      [&](const Values& v) {
+        const Expr square(b, v[0]), rest(b, v[1]), product(b, v[2]);
+        const Expr is_odd = (rest & rest.like(1.0)) != 0.0;
+        return Values{square * square, rest.binary("stablehlo.shift_right_logical", rest.like(1.0)),
+                      select(is_odd, product * square, product)};
+      });
+  return {b, state[2]};
+}
+
 Values lower_pow(LoweringContext& ctx) {
   const DType dtype = ctx.result_type({"self", "exponent"});
   if (dtype == DType::kPred) ctx.decline("bool base and exponent");
   if (is_integral(dtype) && ctx.static_number("exponent").value_or(0.0) < 0.0)
     ctx.decline("negative power of integers");
   const ElementwiseTypes types = elementwise_types(Rule::kWide, dtype, dtype);
-  const Expr x(ctx.b, ctx.operand("self", types.compute));
-  if (const auto exponent = ctx.static_number("exponent")) return {finish(power_static(x, *exponent), types)};
-  return {finish(power_dynamic(x, Expr(ctx.b, ctx.operand("exponent", types.compute))), types)};
+  const auto read = [&](std::string_view name) { return Expr(ctx.b, ctx.operand(name, dtype)).convert(types.compute); };
+  const auto exponent = ctx.static_number("exponent");
+  if (exponent) return {finish(power_static(read("self"), *exponent, dtype), types)};
+  return {finish(power_dynamic(read("self"), read("exponent")), types)};
 }
 
 }  // namespace
@@ -225,7 +243,7 @@ Values lower_pow(LoweringContext& ctx) {
 Expr add_any(const Expr& x, const Expr& y) { return x.dtype() == DType::kPred ? x | y : x + y; }
 Expr multiply_any(const Expr& x, const Expr& y) { return x.dtype() == DType::kPred ? x & y : x * y; }
 
-Expr power_static(const Expr& x, double exponent) {
+Expr power_static(const Expr& x, double exponent, DType type) {
   if (exponent == 0.0) return x.like(1.0);
   if (exponent == 1.0) return x;
   if (exponent == 2.0) return x * x;
@@ -236,13 +254,23 @@ Expr power_static(const Expr& x, double exponent) {
     if (exponent == -1.0) return x.like(1.0) / x;
     if (exponent == -2.0) return x.like(1.0) / (x * x);
   }
-  return power_dynamic(x, x.like(exponent));
+  if (!is_integral(x.dtype()) || exponent < 0.0) {
+    stablehlo::Builder& b = x.builder();
+    return power_dynamic(x, Expr(b, b.convert(b.constant(exponent, type), x.dtype())));
+  }
+  Expr square = x;
+  Expr product = x.like(1.0);
+  for (auto bits = static_cast<uint64_t>(exponent); bits != 0; bits >>= 1) {
+    if ((bits & 1) != 0) product = product * square;
+    square = square * square;
+  }
+  return product;
 }
 
 Expr power_dynamic(const Expr& x, const Expr& exponent) {
   if (is_floating(x.dtype()) || is_complex(x.dtype())) return power(x, exponent);
-  if (!is_signed(x.dtype())) return power(x, exponent);
-  const Expr positive = power(x, maximum(exponent, 0.0));
+  if (!is_signed(x.dtype())) return integer_power(x, exponent);
+  const Expr positive = integer_power(x, maximum(exponent, 0.0));
   const Expr is_odd = (exponent & exponent.like(1.0)) != 0.0;
   const Expr of_minus_one = select(is_odd, -1.0, exponent.like(1.0));
   const Expr negative = select(x == 1.0, 1.0, select(x == -1.0, of_minus_one, 0.0));

@@ -67,8 +67,8 @@ bool is_mixed(const LoweringContext& ctx, std::initializer_list<std::string_view
 Expr lerp(const Expr& start, const Expr& end, const Expr& weight);
 Expr addcmul(const Expr& self, const Expr& tensor1, const Expr& tensor2, const std::optional<Expr>& value);
 Expr addcdiv(const Expr& self, const Expr& tensor1, const Expr& tensor2, const std::optional<Expr>& value);
-// `self ** exponent`, exact for the exponents that ATen treats by themselves.
-Expr power_static(const Expr& self, double exponent);
+// `self ** exponent`, exact for the exponents that ATen treats by themselves; others are rounded to `type`.
+Expr power_static(const Expr& self, double exponent, DType type);
 // ATen's pow for any operands of one dtype; negative integer exponents give 0, or +-1 for a base of +-1.
 Expr power_dynamic(const Expr& self, const Expr& exponent);
 // PyTorch's `+` and `*` of any dtype: on bool they are `or` and `and`.

@@ -92,7 +92,7 @@ Values lower_pow(LoweringContext& ctx) {
     if (is_integral(dtype) && *exponent < 0.0) ctx.decline("negative power of integers");
     const ElementwiseTypes types = elementwise_types(Rule::kWide, dtype, dtype);
     const Expr x(ctx.b, item(ctx, "self", i, types.compute));
-    results.push_back(finish(power_static(x, *exponent), types));
+    results.push_back(finish(power_static(x, *exponent, dtype), types));
   }
   return results;
 }

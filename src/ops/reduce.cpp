@@ -61,7 +61,7 @@ Expr ReductionDims::reduce(Reduction reduction, const Expr& x) const {
 Expr sum_of_powers(const Expr& magnitude, double ord, const ReductionDims& dims) {
   if (ord == 0.0) return dims.reduce(Reduction::kAdd, (magnitude != 0.0).convert(magnitude.dtype()));
   if (ord == 1.0) return dims.reduce(Reduction::kAdd, magnitude);
-  return dims.reduce(Reduction::kAdd, power_static(magnitude, ord));
+  return dims.reduce(Reduction::kAdd, power_static(magnitude, ord, magnitude.dtype()));
 }
 
 Expr vector_norm(const Expr& x, double ord, const ReductionDims& dims) {
@@ -192,6 +192,7 @@ Moments moments(const Expr& x, const ReductionDims& dims, double correction) {
 // var, std, var_mean and std_mean.
 Values lower_var(LoweringContext& ctx) {
   const Value self = ctx.tensor("self");
+  if (!is_floating(self.dtype()) && !is_complex(self.dtype())) ctx.decline("only floating and complex dtypes");
   const Expr x(ctx.b, ctx.b.convert(self, wide(self.dtype())));
   const ReductionDims dims(ctx, self.dims());
   const auto [mean, variance] = moments(x, dims, ctx.real("correction", 1.0));

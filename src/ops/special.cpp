@@ -114,20 +114,21 @@ constexpr std::array kEulerMaclaurin{12.0,
 
 Expr zeta_formula(const Expr& x, const Expr& q) {
   const auto [sum, end, last] = direct_sum(x, q);
-  Expr total = sum + last * end / (x - 1.0) - 0.5 * last;
+  Expr tail = last * end / (x - 1.0) - 0.5 * last;
   Expr factor = x.like(1.0);
   Expr power_of_end = last;
   double k = 0.0;
   for (const double divisor : kEulerMaclaurin) {
     factor = factor * (x + k);
     power_of_end = power_of_end / end;
-    total = total + factor * power_of_end / divisor;
+    tail = tail + factor * power_of_end / divisor;
     k += 1.0;
     factor = factor * (x + k);
     power_of_end = power_of_end / end;
     k += 1.0;
   }
-  return total;
+  // A large exponent leaves nothing of the tail, but infinity times zero in its terms.
+  return sum + select((last == 0.0) & (sum != 0.0), 0.0, tail);
 }
 
 }  // namespace

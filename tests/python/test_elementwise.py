@@ -123,6 +123,7 @@ def test_incomplete_gamma_and_zeta(dtype):
     s = torch.tensor([0.5, 1.0, 1.5, 2.0, 4.0, 11.0], dtype=dtype)
     q = torch.tensor([-3.0, -2.5, 0.0, 0.1, 1.0, 8.5, 40.0], dtype=dtype)
     assert_same(torch.special.zeta, s[:, None], q[None, :])
+    assert_same(torch.special.zeta, torch.tensor([1e3, 1e18], dtype=dtype), torch.ones(2, dtype=dtype))
 
 
 SPECIAL = [
@@ -260,7 +261,8 @@ def test_integer_powers():
     base = torch.tensor([-2, -1, 0, 1, 2, 3])
     assert_same(torch.pow, base[:, None], torch.tensor([0, 1, 2, 5]))
     assert_same(torch.pow, torch.tensor([-2, -1, 1, 2])[:, None], torch.tensor([-3, -2, -1, 0]))
-    for exponent in (0, 1, 2, 3, 7):
+    assert_same(torch.pow, base[:, None], torch.tensor([31, 64, 100, 2**62 + 1, torch.iinfo(torch.int64).max]))
+    for exponent in (0, 1, 2, 3, 7, 40, 101):
         assert_same(lambda x, e=exponent: x**e, base)
     assert_same(lambda x: 2**x, base.abs())
     for function in (lambda x: x**-1, lambda x: torch._foreach_pow([x], -1), lambda x: torch._foreach_pow([x], [-1])):
@@ -360,6 +362,23 @@ def test_sixteen_bit_floats_take_numbers_unrounded():
         lambda t: torch.add(t, t, alpha=0.997),
     ):
         assert torch.equal(function(on_xla(x)).cpu(), function(x))
+
+
+def test_sixteen_bit_floats_round_numbers_elsewhere():
+    x = EDGES.bfloat16()
+    for function in (torch.fmod, torch.remainder, torch.pow, torch.floor_divide):
+        assert torch.equal(function(on_xla(x), 1.7).cpu().nan_to_num(9), function(x, 1.7).nan_to_num(9))
+    assert torch.equal((1.7 ** on_xla(x)).cpu().nan_to_num(9), (1.7**x).nan_to_num(9))
+
+
+def test_division_rounds_as_ieee_754_says(seeded):
+    """XLA multiplies by the reciprocal of a divisor that it broadcasts."""
+    x = torch.randn(1000)
+    for function in (lambda t: t / 1.37, lambda t: t / t[3], lambda t: t[:, None] / t[:9]):
+        assert torch.equal(function(on_xla(x)).cpu(), function(x))
+    for mode in ("trunc", "floor"):
+        actual = torch.div(on_xla(x)[:, None], on_xla(x)[None], rounding_mode=mode).cpu()
+        assert torch.equal(actual, torch.div(x[:, None], x[None], rounding_mode=mode))
 
 
 def test_infinity_times_a_mask_is_nan():

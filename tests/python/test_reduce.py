@@ -241,3 +241,9 @@ def test_fill_with_another_number_does_not_recompile(compiles):
     for value in (2.5, 3.5, 4.5):
         assert torch.equal(x.fill_(value).cpu(), torch.full((4,), value))
     assert compiles() == before
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_variance_of_integers_is_refused(name):
+    with pytest.raises(RuntimeError, match="only support floating point and complex dtypes"):
+        getattr(torch, name)(torch.arange(6, device="xla"))
