@@ -255,6 +255,20 @@ void add_recording_event(const lazy::Graph& graph) {
   recording_since().erase(since);
 }
 
+void run_snapshot(lazy::Graph& graph, const Snapshot& snapshot, const std::string& cause) {
+  static Counter& aliased = counter("InputOutputAliasCount");
+  TimelineSpan span(TimelineEvent::Kind::kCut);
+  print_cut(cause, snapshot.nodes.size());
+  const CompiledGraph& compiled = find_or_compile(snapshot, cause);
+  Arguments arguments;
+  collect_arguments(snapshot, arguments);
+  span.program = compiled.program->record().id;
+  span.cause = cause;
+  auto outputs = compiled.program->run(arguments.values, graph.device(), arguments.keep);
+  aliased.add(static_cast<int64_t>(compiled.num_aliased));
+  replace_values(graph, snapshot, compiled, std::move(outputs));
+}
+
 }  // namespace
 
 void note_recording(const lazy::Graph& graph) {
@@ -265,21 +279,24 @@ void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   graph.remat_region().leave();
   if (graph.num_pending() == 0) return;
   Runtime::get();  // the plugin decides how operators are lowered
-  const std::string cause = describe(what, location);
   add_recording_event(graph);
-  TimelineSpan span(TimelineEvent::Kind::kCut);
-  print_cut(cause, graph.num_pending());
   static auto* snapshot = new Snapshot();
-  static Counter& aliased = counter("InputOutputAliasCount");
   take_snapshot(graph, *snapshot);
-  const CompiledGraph& compiled = find_or_compile(*snapshot, cause);
-  Arguments arguments;
-  collect_arguments(*snapshot, arguments);
-  span.program = compiled.program->record().id;
-  span.cause = cause;
-  auto outputs = compiled.program->run(arguments.values, graph.device(), arguments.keep);
-  aliased.add(static_cast<int64_t>(compiled.num_aliased));
-  replace_values(graph, *snapshot, compiled, std::move(outputs));
+  run_snapshot(graph, *snapshot, describe(what, location));
+}
+
+void cut_for(lazy::Buffer& wanted, std::string_view what, lazy::LocationId location) {
+  lazy::Graph& graph = wanted.graph();
+  const size_t num_pending = graph.num_pending();
+  try {
+    cut(graph, what, location);
+  } catch (const Error&) {
+    // Perhaps what fails is something else that is pending.
+    static auto* snapshot = new Snapshot();
+    take_snapshot_of(wanted, *snapshot);
+    if (snapshot->nodes.size() == num_pending) throw;
+    run_snapshot(graph, *snapshot, describe(what, location) + ", without what else was pending");
+  }
 }
 
 void cut_when_long(lazy::Graph& graph) {

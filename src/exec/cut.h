@@ -15,6 +15,9 @@ namespace torch_pjrt {
 // error is thrown and the graph stays pending as it was. Caller holds the lock. What caused it (".item()", "sync") and
 // the line that did are for the record.
 void cut(lazy::Graph& graph, std::string_view cause, lazy::LocationId location = 0);
+// The same for a read of one pending buffer: when the cut fails, the buffer's value alone is computed, and the rest
+// stays pending. So a tensor whose computation fails does not keep others from being read.
+void cut_for(lazy::Buffer& wanted, std::string_view cause, lazy::LocationId location = 0);
 // To be called before a node is recorded while Timeline::is_on(). Caller holds the lock.
 void note_recording(const lazy::Graph& graph);
 

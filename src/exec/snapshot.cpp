@@ -1,6 +1,7 @@
 #include "exec/snapshot.h"
 
 #include <bit>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/type_hash.h"
@@ -33,8 +34,10 @@ void add_slots(const lazy::Node& node, Snapshot& snapshot) {
   }
 }
 
-void take_snapshot(lazy::Graph& graph, Snapshot& snapshot) {
-  snapshot.device = graph.device();
+namespace {
+
+void clear(Snapshot& snapshot, int device) {
+  snapshot.device = device;
   snapshot.nodes.clear();
   snapshot.parameters.clear();
   snapshot.donated.clear();
@@ -43,25 +46,68 @@ void take_snapshot(lazy::Graph& graph, Snapshot& snapshot) {
   snapshot.buffers.clear();
   snapshot.values.clear();
   snapshot.hash = Hash128();
+}
+
+void add_node(const lazy::Node& node, uint64_t pass, Snapshot& snapshot) {
+  snapshot.hash.mix(node.signature().hash);
+  for (const lazy::Value& operand : node.operands()) {
+    const lazy::Node& source = *operand.node();
+    if (source.pass != pass) add_parameter(source, pass, snapshot);
+    snapshot.hash.mix(uint64_t{source.position} << 32 | operand.index());
+  }
+  node.pass = pass;
+  node.position = static_cast<uint32_t>(snapshot.nodes.size());
+  snapshot.nodes.push_back(&node);
+  add_slots(node, snapshot);
+}
+
+void add_buffer(lazy::Buffer& buffer, Snapshot& snapshot) {
+  const OutputRef ref{buffer.value().node()->position, buffer.value().index()};
+  snapshot.buffers.push_back(&buffer);
+  snapshot.values.push_back(ref);
+  snapshot.hash.mix(uint64_t{ref.node} << 32 | ref.index);
+}
+
+// The pending nodes that `node` needs, itself included.
+std::unordered_set<const lazy::Node*> pending_sources(const lazy::Node* node) {
+  std::unordered_set<const lazy::Node*> needed{node};
+  std::vector<const lazy::Node*> open{node};
+  while (!open.empty()) {
+    const lazy::Node* next = open.back();
+    open.pop_back();
+    for (const lazy::Value& operand : next->operands()) {
+      const lazy::Node* source = operand.node();
+      if (!source->is_data() && needed.insert(source).second) open.push_back(source);
+    }
+  }
+  return needed;
+}
+
+}  // namespace
+
+void take_snapshot(lazy::Graph& graph, Snapshot& snapshot) {
+  clear(snapshot, graph.device());
   const uint64_t pass = graph.next_pass();
   for (const lazy::Node* node = graph.first(); node != nullptr; node = lazy::Graph::next(node)) {
-    snapshot.hash.mix(node->signature().hash);
-    for (const lazy::Value& operand : node->operands()) {
-      const lazy::Node& source = *operand.node();
-      if (source.pass != pass) add_parameter(source, pass, snapshot);
-      snapshot.hash.mix(uint64_t{source.position} << 32 | operand.index());
-    }
-    node->pass = pass;
-    node->position = static_cast<uint32_t>(snapshot.nodes.size());
-    snapshot.nodes.push_back(node);
-    add_slots(*node, snapshot);
+    add_node(*node, pass, snapshot);
   }
   for (lazy::Buffer* buffer = graph.first_buffer(); buffer != nullptr; buffer = buffer->next_pending()) {
-    const OutputRef ref{buffer->value().node()->position, buffer->value().index()};
-    snapshot.buffers.push_back(buffer);
-    snapshot.values.push_back(ref);
-    snapshot.hash.mix(uint64_t{ref.node} << 32 | ref.index);
+    add_buffer(*buffer, snapshot);
   }
+}
+
+void take_snapshot_of(lazy::Buffer& buffer, Snapshot& snapshot) {
+  lazy::Graph& graph = buffer.graph();
+  clear(snapshot, graph.device());
+  const uint64_t pass = graph.next_pass();
+  const auto needed = pending_sources(buffer.value().node());
+  for (const lazy::Node* node = graph.first(); node != nullptr; node = lazy::Graph::next(node)) {
+    if (needed.contains(node)) add_node(*node, pass, snapshot);
+  }
+  add_buffer(buffer, snapshot);
+  // What stays pending may read them too. The hash says otherwise of some, so it says this as well.
+  snapshot.donated.assign(snapshot.donated.size(), false);
+  snapshot.hash.mix(std::string_view("nothing is donated"));
 }
 
 }  // namespace torch_pjrt

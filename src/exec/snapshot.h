@@ -38,6 +38,9 @@ struct Snapshot {
 // snapshot.
 void take_snapshot(lazy::Graph& graph, Snapshot& snapshot);
 
+// The same of one pending buffer and of the nodes that its value needs; nothing is donated.
+void take_snapshot_of(lazy::Buffer& buffer, Snapshot& snapshot);
+
 // Appends a node's scalars.
 void add_slots(const lazy::Node& node, Snapshot& snapshot);
 

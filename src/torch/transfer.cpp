@@ -66,7 +66,7 @@ std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors, std::st
     }
     for (const auto& holder : holders.buffers) {
       if (holder && !holder->value().is_data()) {
-        cut(holder->graph(), cut_cause(reader, site.is_printing), site.location);
+        cut_for(*holder, cut_cause(reader, site.is_printing), site.location);
       }
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
