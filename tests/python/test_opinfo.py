@@ -1,113 +1,81 @@
-"""Every operator that PyTorch's own test suite describes (OpInfo): values, gradients, shapes and dtypes equal CPU's.
+"""Every operator that PyTorch's own test suite describes (OpInfo) is on xla what it is on the CPU.
 
-./dev opinfo NAME runs the operators whose name contains NAME.
+./dev opinfo runs all dtypes, ./dev opinfo --quick one dtype of each operator, ./dev opinfo NAME operators whose name
+contains NAME. Known differences are rows of operator_exceptions.py.
 """
 
 from __future__ import annotations
 
-import itertools
-import warnings
+import json
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from parity import on_xla
+from operator_comparison import DTYPES, Comparison, dtype_name, error_differences, first_dtype, full_name
+from operator_exceptions import NOT_FOR_XLA, RANDOM, UNINITIALISED, allowed
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
-from torch.utils import _pytree as pytree
 
 import torch_xla
+import torch_xla.debug.metrics as met
 
 pytestmark = pytest.mark.slow
 
-SAMPLES = 4
-# Programs fuse and reorder: 1e-4 is what PyTorch's own device tests allow most float32 operators.
-TOLERANCE = 1e-4
-
-# Their numbers come from a generator, whose law but not whose sequence equals CPU's: geometry is compared.
-RANDOM = {
-    "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "nn.functional.alpha_dropout",
-    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
-    "nn.functional.feature_alpha_dropout.with_train", "nn.functional.fractional_max_pool2d",
-    "nn.functional.fractional_max_pool3d", "nn.functional.multi_head_attention_forward", "nn.functional.rrelu",
-    "nn.functional.scaled_dot_product_attention", "normal", "normal.in_place", "normal.number_mean", "pca_lowrank",
-    "rand_like", "randint", "randint_like", "randn", "randn_like", "svd_lowrank", "uniform",
-}  # fmt: skip
-# Contents are whatever memory held.
-UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
-# What these ask for does not exist on a strided tensor of the device xla; other devices refuse some of it too.
-NOT_FOR_XLA = {
-    "_native_batch_norm_legit": "the saved mean of an evaluation is empty on the CPU alone",
-    "as_strided.partial_views": "views of a larger storage, which moving the sample does not move",
-    "chalf": "XLA has no type complex32",
-    "jiterator_2inputs_2outputs": "compiles CUDA code",
-    "jiterator_4inputs_with_extra_args": "compiles CUDA code",
-    "jiterator_binary": "compiles CUDA code",
-    "jiterator_binary_return_by_ref": "compiles CUDA code",
-    "jiterator_unary": "compiles CUDA code",
-    "native_batch_norm": "the saved mean of an evaluation is empty on the CPU alone",
-    "sparse.mm.reduce": "sparse tensors",
-    "sparse.sampled_addmm": "sparse tensors",
-    "tensor_split": "PyTorch wants the tensor of indices on the CPU, for any device",
-    "to_sparse": "sparse tensors",
-}
+IS_FULL = os.environ.get("TORCH_PJRT_OPINFO") == "full"
+# A file that gets one line of JSON for each operator and dtype.
+REPORT = os.environ.get("TORCH_PJRT_OPINFO_REPORT")
+MOST_SAMPLES = 4
+# Samples that also run strided, in place, with out= and as a method.
+MOST_VARIANTS = 1
 
 
-def full_name(op: OpInfo) -> str:
-    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation() -> Iterator[None]:
+    """The same programs, without the plugin's slow optimizations of machine code."""
+    torch_xla.set_custom_compile_options(
+        {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    )
+    yield
+    torch_xla.set_custom_compile_options({})
 
 
-def tensors_of(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
-
-
-def moved(tree: Any) -> Any:
-    """The same arguments with tensors on xla, and xla where they name the device."""
-
-    def rename(leaf: Any) -> Any:
-        return "xla" if leaf == "cpu" or (isinstance(leaf, torch.device) and leaf.type == "cpu") else leaf
-
-    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, torch.Tensor) else rename(leaf), on_xla(tree))
-
-
-def gradients_of(outputs: Any, inputs: Any) -> list[torch.Tensor | None]:
-    """Gradients of the sum of every differentiable output for every input that requires one."""
-    roots = [x.abs().sum() if x.is_complex() else x.sum() for x in tensors_of(outputs) if x.requires_grad]
-    leaves = [x for x in tensors_of(inputs) if x.requires_grad]
-    return list(torch.autograd.grad(roots, leaves, allow_unused=True)) if roots and leaves else []
-
-
-def assert_alike(actual: Any, expected: Any, compare_values: bool) -> None:
-    pairs = zip(pytree.tree_leaves(actual), pytree.tree_leaves(expected), strict=True)
-    for a, e in pairs:
-        if not isinstance(e, torch.Tensor):
-            assert a == e or not compare_values
+def cases() -> Iterator[Any]:
+    for op in op_db:
+        name = full_name(op)
+        if name in NOT_FOR_XLA:
             continue
-        assert (a.shape, a.dtype, a.device.type) == (e.shape, e.dtype, "xla")
-        if compare_values:
-            a, e = (x.detach().cpu() for x in (a, e))
-            torch.testing.assert_close(a, e, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+        for dtype in DTYPES if IS_FULL else [first_dtype(op)]:
+            if dtype in op.dtypes:
+                yield pytest.param(op, dtype, id=f"{name}-{dtype_name(dtype)}")
 
 
-def operators() -> list[OpInfo]:
-    return [op for op in op_db if torch.float32 in op.dtypes and full_name(op) not in NOT_FOR_XLA]
+def report(op: OpInfo, dtype: torch.dtype, count: int, differences: dict[str, str]) -> None:
+    if REPORT is None:
+        return
+    line = {
+        "operator": full_name(op), "dtype": dtype_name(dtype), "cases": count, "differences": sorted(differences),
+        "fallbacks": met.executed_fallback_ops(),
+    }  # fmt: skip
+    with open(REPORT, "a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
-@pytest.mark.parametrize("op", operators(), ids=full_name)
-def test_equals_cpu(op: OpInfo) -> None:
-    compare = full_name(op) not in RANDOM | UNINITIALISED
-    differentiable = op.supports_autograd and compare
-    results = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for sample in itertools.islice(op.sample_inputs("cpu", torch.float32, requires_grad=differentiable), SAMPLES):
-            inputs = (sample.input, sample.args, sample.kwargs)
-            xla_inputs = moved(inputs)
-            expected = op(inputs[0], *inputs[1], **inputs[2])
-            actual = op(xla_inputs[0], *xla_inputs[1], **xla_inputs[2])
-            results.append((actual, expected))
-            if differentiable:
-                results.append((gradients_of(actual, xla_inputs), gradients_of(expected, inputs)))
-    torch_xla.sync()  # one program for all samples
-    for actual, expected in results:
-        assert_alike(actual, expected, compare)
+@pytest.mark.parametrize(("op", "dtype"), list(cases()))
+def test_equals_cpu(op: OpInfo, dtype: torch.dtype) -> None:
+    met.clear_all()
+    name = full_name(op)
+    comparison = Comparison(op, dtype, compare_values=name not in RANDOM | UNINITIALISED)
+    found = {difference.kind: difference.text for difference in reversed(comparison.run(MOST_SAMPLES, MOST_VARIANTS))}
+    report(op, dtype, comparison.cases, found)
+    known = allowed(name, dtype_name(dtype))
+    assert {kind: text for kind, text in found.items() if kind not in known} == {}
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in op_db if op.error_inputs_func and full_name(op) not in NOT_FOR_XLA], ids=full_name
+)
+def test_errors_equal_cpu(op: OpInfo) -> None:
+    known = allowed(full_name(op), "*")
+    assert "error-inputs" in known or error_differences(op) == []
