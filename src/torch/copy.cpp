@@ -77,7 +77,13 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
-  if (self.sizes() != dst.sizes()) dst.resize_(self.sizes());
+  if (self.sizes() != dst.sizes()) {
+    dst.resize_(self.sizes());
+    // A kernel on the CPU may have chosen columns, as LAPACK's do.
+    if (self.is_non_overlapping_and_dense()) {
+      dst.unsafeGetTensorImpl()->set_sizes_and_strides(self.sizes(), self.strides());
+    }
+  }
   return copy_from(self, dst, false);
 }
 
