@@ -53,6 +53,16 @@ bool has_powers(Arguments arguments) {
 
 bool has_elements(Arguments arguments) { return arguments[0].toTensor().numel() > 0; }
 
+// (input, weight, bias, stride, padding, dilation, ...): PyTorch's shape function takes any of them.
+bool has_window(Arguments arguments) {
+  const auto padding = arguments[4].toIntVector();
+  const auto dilation = arguments[5].toIntVector();
+  return std::all_of(padding.begin(), padding.end(), [](int64_t x) { return x >= 0; }) &&
+         std::all_of(dilation.begin(), dilation.end(), [](int64_t x) { return x > 0; });
+}
+
+bool has_boundaries_in_one_dimension(Arguments arguments) { return arguments[1].toTensor().dim() == 1; }
+
 struct NamedCheck {
   std::string_view name, overload;
   ArgumentCheck check;
@@ -63,6 +73,9 @@ constexpr NamedCheck kChecks[] = {
     {"aten::max", "unary_out", has_elements},
     {"aten::min", "", has_elements},
     {"aten::min", "unary_out", has_elements},
+    {"aten::convolution", "", has_window},
+    {"aten::convolution_overrideable", "", has_window},
+    {"aten::bucketize", "Tensor", has_boundaries_in_one_dimension},
     {"aten::bernoulli_", "float", has_probability},
     {"aten::bernoulli", "p", has_probability},
     {"aten::geometric_", "", has_open_probability},
