@@ -224,14 +224,6 @@ void check_forward(const Convolution& conv, Value input, Value weight) {
                 "). Kernel size: (", joined(kernel), "). Kernel size can't be greater than actual input size");
 }
 
-// Batch, then space, then features: the order in which oneDNN is fastest, forward and backward.
-Dims features_last(int64_t rank) {
-  Dims order = iota(2, rank - 2);
-  order.insert(order.begin(), 0);
-  order.push_back(1);
-  return order;
-}
-
 HostCall& add_attributes(HostCall& call, const Convolution& conv) {
   call.integers(conv.stride).integers(conv.padding).integers(conv.dilation).attribute(conv.transposed);
   return call.integers(conv.output_padding).integer(conv.groups);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -88,6 +89,22 @@ bool lies_in_order(const Dims& sizes, const Dims& strides, const Dims& physical)
 
 }  // namespace
 
+Dims features_last(int64_t rank) {
+  Dims order(static_cast<size_t>(rank));
+  std::iota(order.begin() + 1, order.end() - 1, 2);
+  order.back() = 1;
+  return order;
+}
+
+Dims HostCall::order_of(Value x) const {
+  const StridedSource source = b_.source_of(x);
+  const Dims order = features_last(x.rank());
+  if (source.base != x && source.starts.empty() && lies_in_order(x.dims(), source.strides, order)) return order;
+  Dims own(static_cast<size_t>(x.rank()));
+  std::iota(own.begin(), own.end(), 0);
+  return own;
+}
+
 size_t HostCall::add_operand(Value x) {
   const auto it = std::find(operands_.begin(), operands_.end(), x);
   if (it != operands_.end()) return static_cast<size_t>(it - operands_.begin());
@@ -151,6 +168,7 @@ HostCall& HostCall::result(const TensorType& type) {
 }
 
 HostCall& HostCall::result(const TensorType& type, const Dims& physical) {
+  if (std::is_sorted(physical.begin(), physical.end())) return result(type);
   results_.push_back({true, {type.dtype, permuted(type.dims, physical)}, inverse(physical)});
   return *this;
 }

@@ -28,6 +28,10 @@
 
 namespace torch_pjrt {
 
+// Batch, then space, then features: the order of a [N, C, *] value of this rank in which PyTorch's CPU kernels are
+// fastest, forward and backward.
+Dims features_last(int64_t rank);
+
 // What src/torch/host_call.cpp is registered as.
 inline constexpr std::string_view kHostCallTarget = "torch_pjrt_aten";
 
@@ -45,6 +49,8 @@ class HostCall {
   HostCall& tensor(stablehlo::Value x, const Dims& physical);
   // The result of this number, for an out= overload: the kernel then writes where XLA wants it.
   HostCall& out(size_t result);
+  // [0, 2, ..., 1] where `x` lies in memory with its features (dimension 1) last, else its own order.
+  Dims order_of(stablehlo::Value x) const;
   HostCall& number(stablehlo::Value scalar);
   HostCall& list(size_t count);
   HostCall& attribute(const lazy::Attribute& value);

@@ -39,6 +39,12 @@ bool prefers_host_convolution(const TensorType& input, const TensorType& weight)
          input.numel() > 0 && weight.numel() > 0;
 }
 
+bool prefers_host_batch_norm(const TensorType& input) {
+  // XLA's sums over all dimensions but the last are not vectorised.
+  constexpr int64_t kMinElements = int64_t{1} << 16;
+  return host_kernels_on() && input.dtype == DType::kF32 && input.rank() == 4 && input.numel() >= kMinElements;
+}
+
 bool prefers_host_attention(DType dtype) { return host_kernels_on() && is_single_or_double(dtype); }
 
 }  // namespace torch_pjrt

@@ -20,5 +20,7 @@ bool prefers_host_matmul(DType dtype, int64_t batch, int64_t m, int64_t k, int64
 // input [N, C, *], weight [O, C / groups, *]; also for the gradients.
 bool prefers_host_convolution(const TensorType& input, const TensorType& weight);
 bool prefers_host_attention(DType dtype);
+// Statistics and backward of batch norm in training; input [N, C, *].
+bool prefers_host_batch_norm(const TensorType& input);
 
 }  // namespace torch_pjrt

@@ -1,5 +1,7 @@
 // Batch, layer, group and weight normalisation with their backward, and renorm. Statistics are kept in float32 for the
 // half types; an output in the caller's dtype is rounded once.
+#include "ops/host_call.h"
+#include "ops/host_kernel.h"
 #include "ops/indexing.h"
 #include "ops/promotion.h"
 #include "ops/reduction.h"
@@ -88,6 +90,14 @@ Value update_running(LoweringContext& ctx, std::string_view name, const Expr& ob
   return flat(momentum * observed + (1.0 - momentum) * running, ctx.tensor(name).dtype());
 }
 
+// Mean and biased variance of each channel, by ATen's kernel.
+std::pair<Expr, Expr> host_statistics(Builder& b, const Expr& x, const Channels& channels) {
+  const TensorType type{x.dtype(), {x.dims()[1]}};
+  HostCall call(b, "aten::batch_norm_update_stats");
+  const Values values = call.tensor(x).none().none().attribute(0.0).result(type).result(type).emit();
+  return {Expr(b, b.reshape(values[0], channels.shape)), Expr(b, b.reshape(values[1], channels.shape))};
+}
+
 // (output, mean, inverse deviation, running mean, running variance); the last two without value where unchanged.
 Values batch_norm(LoweringContext& ctx, bool training) {
   const Expr x = wide(ctx, "input");
@@ -103,12 +113,19 @@ Values batch_norm(LoweringContext& ctx, bool training) {
     values.resize(5);
     return values;
   }
-  const Normalized statistics(x, channels.dims);
-  Values values = finish(statistics.centered, statistics.mean, inverse_deviation(ctx, statistics.variance));
   const auto count = static_cast<double>(channels.dims.count());
-  values.push_back(update_running(ctx, "running_mean", statistics.mean));
-  values.push_back(update_running(ctx, "running_var", statistics.variance * (count / (count - 1.0))));
-  return values;
+  const auto update = [&](Values values, const Expr& mean, const Expr& variance) {
+    values.push_back(update_running(ctx, "running_mean", mean));
+    values.push_back(update_running(ctx, "running_var", variance * (count / (count - 1.0))));
+    return values;
+  };
+  if (prefers_host_batch_norm(ctx.tensor("input").type())) {
+    const auto [mean, variance] = host_statistics(ctx.b, x, channels);
+    return update(finish(x - mean, mean, inverse_deviation(ctx, variance)), mean, variance);
+  }
+  const Normalized statistics(x, channels.dims);
+  return update(finish(statistics.centered, statistics.mean, inverse_deviation(ctx, statistics.variance)),
+                statistics.mean, statistics.variance);
 }
 
 // Outside training CPU's kernel saves empty statistics, and PyTorch's meta kernels disagree on it: follow the output.
@@ -140,8 +157,38 @@ Values lower_batch_norm_with_update(LoweringContext& ctx) {
   return values;
 }
 
+// The same in training, by ATen's kernel.
+Values host_batch_norm_backward(LoweringContext& ctx, std::string_view saved_deviation) {
+  const Value input = ctx.tensor("input");
+  const TensorType type{input.dtype(), {input.dim(1)}};
+  const std::vector<bool> mask = ctx.bools("output_mask");
+  HostCall call(ctx.b, "aten::native_batch_norm_backward");
+  const Dims order = call.order_of(input);
+  call.tensor(ctx.tensor("grad_out"), order).tensor(input, order);
+  if (ctx.has("weight")) {
+    call.tensor(ctx.tensor("weight"));
+  } else {
+    call.none();
+  }
+  call.none().none().tensor(ctx.tensor("save_mean")).tensor(ctx.tensor(saved_deviation));
+  call.attribute(true).attribute(ctx.real("eps")).attribute(mask);
+  for (size_t i = 0; i < mask.size(); ++i) {
+    if (!mask[i]) {
+      call.undefined_result();
+    } else if (i == 0) {
+      call.result(input.type(), order);
+    } else {
+      call.result(type);
+    }
+  }
+  return call.emit();
+}
+
 Values batch_norm_backward(LoweringContext& ctx, bool training, std::string_view saved_deviation) {
   const std::vector<bool> mask = ctx.bools("output_mask");
+  if (training && prefers_host_batch_norm(ctx.tensor("input").type())) {
+    return host_batch_norm_backward(ctx, saved_deviation);
+  }
   const Expr x = wide(ctx, "input");
   const DType dtype = x.dtype();
   const Channels channels(x);

@@ -79,6 +79,12 @@ struct Scope {
   int64_t first_visible_number = 0;                          // values numbered below it may not be captured
 };
 
+// A value that is a transpose of how it is stored: value.transpose(permutation).
+struct StoredOrder {
+  Value value;
+  Dims permutation;
+};
+
 enum class Capture { kForbidden, kAllowed };
 
 struct Builder::Impl {
@@ -165,6 +171,16 @@ struct Builder::Impl {
   void note_dynamic_slice(Value result, Value x, const Values& starts);
   StridedSource source_of(Value x) const;
 
+  // --- the order in which results of custom calls are stored (stored_order.cpp)
+  const StoredOrder* find_stored(Value x) const;
+  // What `emit` makes of operands of one shape (or scalars), elementwise, in the stored order of the first operand that
+  // has one, seen in the operands' own order; nullopt when none has.
+  std::optional<Value> in_stored_order(Builder& b, const Values& operands,
+                                       const std::function<Value(const Values&)>& emit);
+  // The stored value and its dimensions to reduce; nullopt when `x` has none, or the result would be transposed.
+  std::optional<std::pair<Value, Dims>> reduction_in_stored_order(Value x, const Dims& dims) const;
+  std::optional<Value> broadcast_in_order(Builder& b, Value x, const Dims& to_stored) const;
+
   std::string text;  // the body of @main so far
   std::unordered_set<InternedType, InternedTypeHash, InternedTypeEqual> interned;
   int64_t next_number = 0;
@@ -173,6 +189,9 @@ struct Builder::Impl {
   std::string location;  // ` loc("...")`, or empty
   bool guards_barriers = false;
   std::unordered_map<int64_t, StridedSource> sources;  // by the id of a view
+  std::unordered_set<int64_t> call_results;            // ids
+  std::unordered_map<int64_t, StoredOrder> stored;
+  std::unordered_map<int64_t, std::pair<Value, Dims>> broadcasts;  // by id: what was broadcast, and where to
   int64_t num_replicas = 1;
   int64_t num_partitions = 1;
   bool finished = false;

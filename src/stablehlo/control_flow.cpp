@@ -146,6 +146,7 @@ Values Builder::custom_call(std::string_view target, const Values& operands, con
   }
   out << '}';
   out.end(operands, values);
+  for (const Value& value : values) impl_->call_results.insert(Impl::id_of(value));
   return values;
 }
 

@@ -130,6 +130,9 @@ bool yields_real(std::string_view mnemonic) {
 
 Value Builder::unary(std::string_view mnemonic, Value x) {
   check_dtype(kUnary, mnemonic, x);
+  if (const auto stored = impl_->in_stored_order(*this, {x}, [&](const Values& v) { return unary(mnemonic, v[0]); })) {
+    return *stored;
+  }
   // Older plugins build a complex number of a real operand's own type.
   if (mnemonic == "chlo.conj" && !is_complex(x.dtype())) return x;
   const InternedType* type = Impl::type_of(x);
@@ -146,6 +149,8 @@ Value Builder::binary(std::string_view mnemonic, Value lhs, Value rhs) {
   const InternedType* type = Impl::type_of(lhs);
   TP_USER_CHECK(type == Impl::type_of(rhs), kInvalidArgument, mnemonic,
                 ": operands must have the same type: ", lhs.type().hlo(), " and ", rhs.type().hlo());
+  const auto again = [&](const Values& v) { return binary(mnemonic, v[0], v[1]); };
+  if (const auto stored = impl_->in_stored_order(*this, {lhs, rhs}, again)) return *stored;
   const Value result = impl_->new_result(type);
   impl_->begin(result) << mnemonic << ' ' << lhs << ", " << rhs << " : " << type;
   if (mnemonic.starts_with("chlo.")) *impl_ << ", " << type << " -> " << type;
@@ -168,6 +173,8 @@ Value Builder::compare(Comparison direction, Value lhs, Value rhs, CompareType t
   static constexpr std::array<std::string_view, 6> kDirections{"EQ", "NE", "GE", "GT", "LE", "LT"};
   TP_USER_CHECK(Impl::type_of(lhs) == Impl::type_of(rhs), kInvalidArgument,
                 "stablehlo.compare: operands must have the same type: ", lhs.type().hlo(), " and ", rhs.type().hlo());
+  const auto again = [&](const Values& v) { return compare(direction, v[0], v[1], type); };
+  if (const auto stored = impl_->in_stored_order(*this, {lhs, rhs}, again)) return *stored;
   const DType dtype = lhs.dtype();
   TP_USER_CHECK(!is_complex(dtype) || direction == Comparison::kEq || direction == Comparison::kNe, kInvalidArgument,
                 "stablehlo.compare: complex numbers have no order: ", lhs.type().hlo());
@@ -195,6 +202,8 @@ Value Builder::select(Value pred, Value on_true, Value on_false) {
                 "stablehlo.select: operands must have the same type: ", on_true.type().hlo(), " and ",
                 on_false.type().hlo());
   if (on_true == on_false) return on_true;
+  const auto again = [&](const Values& v) { return select(v[0], v[1], v[2]); };
+  if (const auto stored = impl_->in_stored_order(*this, {pred, on_true, on_false}, again)) return *stored;
   const Value result = impl_->new_result(Impl::type_of(on_true));
   impl_->begin(result) << "stablehlo.select " << pred << ", " << on_true << ", " << on_false << " : "
                        << Impl::type_of(pred) << ", " << Impl::type_of(result);
@@ -220,6 +229,9 @@ Value Builder::convert(Value x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (dtype == DType::kPred) return compare(Comparison::kNe, x, splat(0, x.type()));
   if (is_complex(x.dtype()) && !is_complex(dtype)) return convert(real(x), dtype);
+  if (const auto stored = impl_->in_stored_order(*this, {x}, [&](const Values& v) { return convert(v[0], dtype); })) {
+    return *stored;
+  }
   return impl_->unary("stablehlo.convert", x, impl_->intern(dtype, x.dims()));
 }
 

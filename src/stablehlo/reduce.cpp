@@ -74,6 +74,8 @@ Values Builder::reduce(const Values& xs, const Values& initial, const Dims& dims
 Value Builder::reduce(Reduction reduction, Value x, const Dims& dims) {
   check_dims("stablehlo.reduce", "dimensions", dims, x.rank());
   if (dims.empty()) return x;
+  if (const auto stored = impl_->reduction_in_stored_order(x, dims))
+    return reduce(reduction, stored->first, stored->second);
   const Value initial = identity(reduction, x.dtype());
   const Value result = impl_->new_result(impl_->intern(x.dtype(), remove_dims(x.dims(), dims)));
   impl_->begin(result) << "stablehlo.reduce(" << x << " init: " << initial << ") applies "

@@ -26,6 +26,8 @@ Value Builder::transpose(Value x, const Dims& permutation) {
   impl_->begin(result) << "stablehlo.transpose " << x << ", dims = [" << permutation << ']';
   impl_->end(x, result);
   impl_->note_transpose(result, x, permutation);
+  if (impl_->call_results.contains(Impl::id_of(x)))
+    impl_->stored.emplace(Impl::id_of(result), StoredOrder{x, permutation});
   return result;
 }
 
@@ -53,6 +55,7 @@ Value Builder::broadcast_in_dim(Value x, const Dims& dims, const Dims& broadcast
   impl_->begin(result) << "stablehlo.broadcast_in_dim " << x << ", dims = [" << broadcast_dimensions << ']';
   impl_->end(x, result);
   if (x.rank() == 0) impl_->scope().splats.emplace(key, result);
+  impl_->broadcasts.emplace(Impl::id_of(result), std::pair(x, broadcast_dimensions));
   return result;
 }
 

@@ -4,7 +4,10 @@
 #include <c10/core/InferenceMode.h>
 
 #include <atomic>
+#include <mutex>
+#include <new>
 #include <shared_mutex>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 
@@ -226,9 +229,17 @@ class Call {
   bool has_out_ = false;
 };
 
+// XLA runs independent calls on several threads, and each of them would start its own team of ATen's threads: as many
+// threads as the square of the cores. One call at a time has all of them. Nothing that waits for XLA runs under it.
+std::mutex& one_call_at_a_time() {
+  static auto* mutex = new std::mutex();
+  return *mutex;
+}
+
 void run_call(const XLA_FFI_CallFrame& frame) {
   const c10::InferenceMode no_autograd;
   const HostCallPlan& plan = plan_of(call_text(frame.attrs));
+  const std::lock_guard lock(one_call_at_a_time());
   Call(plan, frame).run();
 }
 
@@ -256,6 +267,20 @@ XLA_FFI_Error* make_error(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code cod
   return frame.api->XLA_FFI_Error_Create(&args);
 }
 
+// The error that says in which operator `error` was raised.
+XLA_FFI_Error* describe(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const std::exception& error) noexcept {
+  std::string text = "a kernel of PyTorch failed";
+  try {
+    const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
+    text = c10_error != nullptr ? c10_error->what_without_backtrace() : error.what();
+    const std::string_view call = call_text(frame.attrs);
+    text = std::string(call.substr(0, call.find(' '))) + ": " + text;
+  } catch (const std::exception&) {
+    // What is known is said.
+  }
+  return make_error(frame, code, text);
+}
+
 XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
   for (auto* extension = frame->extension_start; extension != nullptr; extension = extension->next) {
     if (extension->type != XLA_FFI_Extension_Metadata) continue;
@@ -266,13 +291,18 @@ XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
     run_call(*frame);
     return nullptr;
   } catch (const c10::IndexError& error) {
+    // An index out of range is eager PyTorch's own error, in its words.
     return make_error(*frame, XLA_FFI_Error_Code_OUT_OF_RANGE, error.what_without_backtrace());
   } catch (const c10::NotImplementedError& error) {
-    return make_error(*frame, XLA_FFI_Error_Code_UNIMPLEMENTED, error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    return make_error(*frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, error.what_without_backtrace());
+    return describe(*frame, XLA_FFI_Error_Code_UNIMPLEMENTED, error);
+  } catch (const c10::OutOfMemoryError& error) {
+    return describe(*frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, error);
+  } catch (const std::bad_alloc& error) {
+    return describe(*frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, error);
   } catch (const std::exception& error) {
-    return make_error(*frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, error.what());
+    return describe(*frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, error);
+  } catch (...) {
+    return describe(*frame, XLA_FFI_Error_Code_INTERNAL, std::runtime_error("unknown exception"));
   }
 }
 
