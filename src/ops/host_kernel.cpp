@@ -45,6 +45,11 @@ bool prefers_host_batch_norm(const TensorType& input) {
   return host_kernels_on() && input.dtype == DType::kF32 && input.rank() == 4 && input.numel() >= kMinElements;
 }
 
+bool prefers_host_max_pool(const TensorType& input) {
+  constexpr int64_t kMinElements = int64_t{1} << 16;
+  return host_kernels_on() && input.dtype == DType::kF32 && input.rank() == 4 && input.numel() >= kMinElements;
+}
+
 bool prefers_host_attention(DType dtype) { return host_kernels_on() && is_single_or_double(dtype); }
 
 }  // namespace torch_pjrt

@@ -19,6 +19,8 @@ bool set_host_kernels_wanted(bool is_wanted);
 bool prefers_host_matmul(DType dtype, int64_t batch, int64_t m, int64_t k, int64_t n);
 // input [N, C, *], weight [O, C / groups, *]; also for the gradients.
 bool prefers_host_convolution(const TensorType& input, const TensorType& weight);
+// input [N, C, H, W]; also for the gradient.
+bool prefers_host_max_pool(const TensorType& input);
 bool prefers_host_attention(DType dtype);
 // Statistics and backward of batch norm in training; input [N, C, *].
 bool prefers_host_batch_norm(const TensorType& input);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/host_call.h"
+#include "ops/host_kernel.h"
 #include "ops/promotion.h"
 #include "ops/registry.h"
 
@@ -189,15 +191,40 @@ Value max_pool_backward(Builder& b, const std::optional<Pooling>& pool, Value gr
 
 namespace {
 
+bool is_on_host(const LoweringContext& ctx, const Pooling& pool) {
+  return spatial_rank(ctx) == 2 && product(pool.output) > 0 && prefers_host_max_pool(ctx.tensor("self").type());
+}
+
+// ATen's kernel, forward or backward, on tensors that lie in `order`.
+HostCall host_call(LoweringContext& ctx, const Pooling& pool, std::string_view op, const Values& tensors,
+                   const Dims& order) {
+  HostCall call(ctx.b, op);
+  for (const Value tensor : tensors) call.tensor(tensor, order);
+  call.integers(pool.kernel).integers(pool.stride).integers(pool.padding).integers(pool.dilation);
+  call.attribute(ctx.flag("ceil_mode"));
+  return call;
+}
+
 Values lower_max_pool(LoweringContext& ctx) {
   const Value self = ctx.tensor("self");
-  return max_pool(ctx.b, pooling(ctx, self), self);
+  const Pooling pool = pooling(ctx, self);
+  if (is_on_host(ctx, pool)) {
+    const Dims order = features_last(self.rank()), dims = replace_last(self.dims(), pool.output);
+    HostCall call = host_call(ctx, pool, "aten::max_pool2d_with_indices", {self}, order);
+    return call.result({self.dtype(), dims}, order).result({DType::kS64, dims}, order).emit();
+  }
+  return max_pool(ctx.b, pool, self);
 }
 
 Values lower_max_pool_backward(LoweringContext& ctx) {
-  const Value self = ctx.tensor("self");
-  return {max_pool_backward(ctx.b, pooling(ctx, self), ctx.tensor("grad_output"), ctx.tensor("indices"), self,
-                            spatial_rank(ctx))};
+  const Value self = ctx.tensor("self"), grad = ctx.tensor("grad_output"), indices = ctx.tensor("indices");
+  const Pooling pool = pooling(ctx, self);
+  if (is_on_host(ctx, pool)) {
+    const Dims order = features_last(self.rank());
+    HostCall call = host_call(ctx, pool, "aten::max_pool2d_with_indices_backward", {grad, self}, order);
+    return call.tensor(indices, order).result(self.type(), order).emit();
+  }
+  return {max_pool_backward(ctx.b, pool, grad, indices, self, spatial_rank(ctx))};
 }
 
 Values lower_max_unpool(LoweringContext& ctx) {

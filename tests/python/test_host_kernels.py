@@ -225,3 +225,28 @@ def test_sync_of_a_program_with_calls_leaves_nothing_running():
         x = x @ x / 512
     torch_xla.sync(wait=True)
     assert torch.equal(x.cpu(), torch.ones(512, 512))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_size": 2},
+        {"kernel_size": 3, "stride": 2, "padding": 1},
+        {"kernel_size": (2, 3), "stride": (2, 1), "ceil_mode": True},
+        {"kernel_size": 2, "dilation": 2},
+    ],
+    ids=["apart", "overlapping", "uneven", "dilated"],
+)
+def test_max_pool(options):
+    x = torch.randn(4, 8, 50, 51)
+    assert_same(lambda x: F.max_pool2d(x, **options), x)
+    assert_same(lambda x: F.max_pool2d(x, **options), x.to(memory_format=torch.channels_last))
+    indices = F.max_pool2d(x.to(DEVICE), return_indices=True, **options)[1]
+    assert torch.equal(indices.cpu(), F.max_pool2d(x, return_indices=True, **options)[1])
+    assert "max_pool2d" in program(F.max_pool2d(x.to(DEVICE), **options))
+
+
+def test_max_pool_passes_nan_on():
+    x = torch.randn(2, 8, 64, 64)
+    x[0, 0, 1, 1] = float("nan")
+    assert torch.equal(F.max_pool2d(x.to(DEVICE), 2).cpu().isnan(), F.max_pool2d(x, 2).isnan())
