@@ -175,7 +175,7 @@ def document(summaries: dict[str, dict[str, Summary]], backends: list[str], sett
 
 Written by `./dev bench` on {platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}: medians of
 {settings.rounds} interleaved rounds, each measurement in a process of its own, {settings.steps} steps each. After the
-last step every loss equals eager's to 1e-3 (JAX's to 1e-2).
+last step losses equal eager's to 1e-3 (JAX's to 1e-2){loss_text(summaries)}.
 
 ## A training step
 
@@ -202,6 +202,11 @@ Peak resident memory while training, without the first steps and their compilati
 {memory_table(summaries, backends)}
 """
     return text
+
+
+def loss_text(summaries: dict[str, dict[str, Summary]]) -> str:
+    failures = check_losses(summaries)
+    return "" if not failures else ", but for these:\n" + ";\n".join(f"- {failure}" for failure in failures)
 
 
 def host_text(summaries: dict[str, dict[str, Summary]]) -> str:
