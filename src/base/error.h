@@ -20,6 +20,7 @@ enum class ErrorCode {
   kFailedPrecondition,  // RuntimeError
   kUnavailable,         // RuntimeError
   kOutOfMemory,         // torch.OutOfMemoryError
+  kLinAlgError,         // torch.linalg.LinAlgError
   kInternal,            // RuntimeError; our bug
 };
 

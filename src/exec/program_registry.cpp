@@ -3,6 +3,8 @@
 #include <deque>
 #include <mutex>
 
+#include "exec/host_calls.h"
+
 namespace torch_pjrt {
 namespace {
 
@@ -25,7 +27,8 @@ Error explain(const Error& error, const ProgramRecord& record) {
   if (error.code() == ErrorCode::kOutOfMemory && !record.largest_value.empty()) {
     place += ", whose largest value is " + record.largest_value;
   }
-  return Error(error.code(), concat(error.what(), " (in ", place, ")"));
+  const Error raised = from_plugin_message(error);
+  return Error(raised.code(), concat(raised.what(), " (in ", place, ")"));
 }
 
 void add_program_record(const Ref<ProgramRecord>& record) {

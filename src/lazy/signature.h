@@ -67,6 +67,10 @@ struct Schema {
   std::string name;      // "aten::add": no overload, no in-place underscore
   std::string overload;  // "Tensor"
   std::vector<std::string> argument_names;
+  std::string operator_name;  // "aten::add_.Tensor"
+  // What the operator does with each tensor argument; parallel to argument_names.
+  enum class Use : uint8_t { kRead, kUpdate, kOut };
+  std::vector<Use> uses;
 };
 
 struct Signature {
@@ -77,6 +81,8 @@ struct Signature {
   // For each scalar slot whether it holds an int64 (else a double).
   std::vector<bool> slot_is_int;
   std::vector<OutputSpec> outputs;
+  // Only of a call of PyTorch's own kernel (ops/aten_call.h): strides of the operands as the caller has them.
+  std::vector<Dims> operand_strides;
   Hash128 hash;  // over all of the above
 };
 

@@ -87,6 +87,19 @@ bool lies_in_order(const Dims& sizes, const Dims& strides, const Dims& physical)
   return true;
 }
 
+bool has_strides(const Dims& sizes, const Dims& strides, const Dims& expected) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 1 && strides[i] != expected[i]) return false;
+  }
+  return true;
+}
+
+Dims own_order(int64_t rank) {
+  Dims order(static_cast<size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
 }  // namespace
 
 Dims features_last(int64_t rank) {
@@ -100,9 +113,7 @@ Dims HostCall::order_of(Value x) const {
   const StridedSource source = b_.source_of(x);
   const Dims order = features_last(x.rank());
   if (source.base != x && source.starts.empty() && lies_in_order(x.dims(), source.strides, order)) return order;
-  Dims own(static_cast<size_t>(x.rank()));
-  std::iota(own.begin(), own.end(), 0);
-  return own;
+  return own_order(x.rank());
 }
 
 size_t HostCall::add_operand(Value x) {
@@ -116,10 +127,14 @@ void HostCall::add_geometry(const Dims& sizes, const Dims& strides, int64_t offs
   text_ += concat(":", joined(sizes), ";", joined(strides), ";", offset);
 }
 
-HostCall& HostCall::tensor(Value x) {
+HostCall& HostCall::tensor(Value x) { return add_tensor('t', x); }
+
+HostCall& HostCall::tensor(Value x, const Dims& physical) { return add_tensor('t', x, physical); }
+
+HostCall& HostCall::add_tensor(char kind, Value x) {
   const StridedSource source = b_.source_of(x);
   separate();
-  text_ += concat("t", add_operand(source.base));
+  text_ += concat(kind, add_operand(source.base));
   if (source.base == x) return *this;
   add_geometry(x.dims(), source.strides, source.offset);
   for (const StridedSource::Start& start : source.starts) {
@@ -128,13 +143,35 @@ HostCall& HostCall::tensor(Value x) {
   return *this;
 }
 
-HostCall& HostCall::tensor(Value x, const Dims& physical) {
+HostCall& HostCall::add_tensor(char kind, Value x, const Dims& physical) {
   const StridedSource source = b_.source_of(x);
-  if (source.starts.empty() && lies_in_order(x.dims(), source.strides, physical)) return tensor(x);
+  if (source.starts.empty() && lies_in_order(x.dims(), source.strides, physical)) return add_tensor(kind, x);
   const Value stored = b_.transpose(x, physical);
   separate();
-  text_ += concat("t", add_operand(stored));
+  text_ += concat(kind, add_operand(stored));
   add_geometry(x.dims(), permuted(row_major_strides(stored.dims()), inverse(physical)), 0);
+  return *this;
+}
+
+HostCall& HostCall::strided(Value x, const Dims& strides, bool is_updated) {
+  const char kind = is_updated ? 'm' : 't';
+  if (has_strides(x.dims(), b_.source_of(x).strides, strides)) return add_tensor(kind, x);
+  Dims physical = own_order(x.rank());
+  std::stable_sort(physical.begin(), physical.end(), [&](int64_t a, int64_t b) {
+    return strides[static_cast<size_t>(a)] > strides[static_cast<size_t>(b)];
+  });
+  return add_tensor(kind, x, lies_in_order(x.dims(), strides, physical) ? physical : own_order(x.rank()));
+}
+
+HostCall& HostCall::wrapped_number(Value scalar) {
+  separate();
+  text_ += concat("w", add_operand(scalar));
+  return *this;
+}
+
+HostCall& HostCall::empty(DType dtype) {
+  separate();
+  text_ += concat("e", static_cast<int>(dtype));
   return *this;
 }
 

@@ -7,16 +7,19 @@
 //   t0                operand 0 as a tensor, row-major
 //   t0:SIZES;STRIDES;OFFSET[;I*STRIDE<LIMIT]...   a view of operand 0, with the start indices that operands I hold
 //   m0, m0:...        the same as a tensor that the operator updates: a copy; its new value is a result
+//   w0                operand 0, of no dimensions, as a tensor that stands for a Python number in type promotion
+//   e11               an empty tensor of a dtype, as an out= argument that the operator sizes; its value is a result
 //   o0                result 0, as an out= argument
 //   x1                operand 1, of no dimensions, as a number
-//   l2                a list of the next 2 arguments
+//   l2                a list of the next 2 arguments, tensors or numbers
 //   n                 None, or an undefined tensor
 //   i7, f0x1p-1, b1   an int, a float (hexadecimal), a bool
 //   c0x1p-1,0x0p+0    a complex number
 //   I1,2  F0x1p-1,0x1p-2  B10                     lists of them
 //   d11               a dtype, by number (base/dtype.h)
 //   s616263           a string, as hexadecimal bytes
-// and a result is r (row-major), r:SIZES;STRIDES;0, or u (not computed).
+// and a result is r (row-major), r:SIZES;STRIDES;0, or u (not computed). Results are the operator's own, lists item by
+// item, then the new values of m and e arguments.
 #pragma once
 
 #include <string>
@@ -47,6 +50,11 @@ class HostCall {
   // A tensor that lies in memory in the order of `physical` (a permutation of its dimensions, outermost first): it is
   // copied to that order unless it has it already.
   HostCall& tensor(stablehlo::Value x, const Dims& physical);
+  // A tensor that the operator should meet with these strides, as long as they are those of a dense tensor or no copy
+  // is needed for them; else row-major. `is_updated` for one that it writes.
+  HostCall& strided(stablehlo::Value x, const Dims& strides, bool is_updated);
+  HostCall& wrapped_number(stablehlo::Value scalar);
+  HostCall& empty(DType dtype);
   // The result of this number, for an out= overload: the kernel then writes where XLA wants it.
   HostCall& out(size_t result);
   // [0, 2, ..., 1] where `x` lies in memory with its features (dimension 1) last, else its own order.
@@ -69,6 +77,8 @@ class HostCall {
 
  private:
   void separate() { text_ += ' '; }
+  HostCall& add_tensor(char kind, stablehlo::Value x);
+  HostCall& add_tensor(char kind, stablehlo::Value x, const Dims& physical);
   size_t add_operand(stablehlo::Value x);
   void add_geometry(const Dims& sizes, const Dims& strides, int64_t offset);
 

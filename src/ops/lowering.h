@@ -96,6 +96,12 @@ class LoweringContext {
   stablehlo::Value seed() const;
   stablehlo::Value offset() const;
 
+  // --- for what is written over all operators
+  const lazy::Signature& signature() const { return signature_; }
+  // The value of an operand or a CPU scalar, with its own dtype. kInternal for None.
+  stablehlo::Value read(const lazy::TensorRef& ref) const;
+  stablehlo::Value read(const lazy::ScalarRef& ref, DType dtype) const;
+
   std::string_view name() const { return signature_.schema->name; }
   std::string_view overload() const { return signature_.schema->overload; }
   // Not lowered for these arguments.
@@ -107,8 +113,6 @@ class LoweringContext {
  private:
   const lazy::Argument* find(std::string_view name) const;
   void add_to(Promotion& promotion, std::string_view name, std::optional<size_t> item) const;
-  stablehlo::Value read(const lazy::TensorRef& ref) const;
-  stablehlo::Value read(const lazy::ScalarRef& ref, DType dtype) const;
 
   const lazy::Signature& signature_;
   stablehlo::Values operands_;

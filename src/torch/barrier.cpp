@@ -19,7 +19,7 @@ namespace torch_pjrt {
 namespace {
 
 lazy::Signature make_signature(const std::vector<lazy::Value>& values, const Hash128& hash) {
-  static const lazy::Schema schema{"xla::optimization_barrier", "", {"tensors"}};
+  static const lazy::Schema schema{"xla::optimization_barrier", "", {"tensors"}, {}, {}};
   lazy::Signature signature;
   signature.schema = &schema;
   signature.entry = find_op(schema.name);

@@ -33,4 +33,10 @@ struct CallPlan {
 CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                    Hash128 hash, int device);
 
+// The parts of a plan that follow from a call on stand-ins: results come in the order of the schema, then what mutated
+// arguments have become. A layout other than strided is kUnimplemented.
+void add_output(CallPlan& plan, const at::Tensor& tensor);
+void add_fresh_outputs(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> results);
+void add_mutated_outputs(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+
 }  // namespace torch_pjrt

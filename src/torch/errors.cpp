@@ -14,6 +14,8 @@ void rethrow_as_c10(const Error& error) {
       TORCH_CHECK_NOT_IMPLEMENTED(false, error.what());
     case ErrorCode::kOutOfMemory:
       TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
+    case ErrorCode::kLinAlgError:
+      TORCH_CHECK_WITH(LinAlgError, false, error.what());
     default:
       TORCH_CHECK(false, error.what());
   }

@@ -143,9 +143,12 @@ Argument parse_argument(std::string_view word) {
     argument.kind = kind == 't' ? Kind::kTensor : Kind::kMutated;
     argument.operand = reader.index();
     argument.geometry = parse_geometry(reader);
-  } else if (kind == 'x') {
-    argument.kind = Kind::kNumber;
+  } else if (kind == 'x' || kind == 'w') {
+    argument.kind = kind == 'x' ? Kind::kNumber : Kind::kWrappedNumber;
     argument.operand = reader.index();
+  } else if (kind == 'e') {
+    argument.kind = Kind::kEmpty;
+    argument.dtype = to_scalar_type(static_cast<DType>(reader.integer()));
   } else if (kind == 'l') {
     argument.kind = Kind::kList;
     argument.count = reader.index();

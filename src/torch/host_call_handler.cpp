@@ -126,6 +126,11 @@ class Buffers {
   const XLA_FFI_CallFrame& frame_;
 };
 
+c10::TypePtr without_optional(const c10::TypePtr& type) {
+  const auto optional = type->cast<c10::OptionalType>();
+  return optional ? optional->getElementType() : type;
+}
+
 // --- calling
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -141,7 +146,11 @@ class Call {
   void run() {
     if (plan_.is_matmul) return host_matmul(tensor(plan_.arguments[0]), tensor(plan_.arguments[1]), results_[0]);
     torch::jit::Stack stack;
-    for (size_t i = 0; i < plan_.arguments.size();) stack.push_back(next_argument(i));
+    const auto& declared = plan_.op.schema().arguments();
+    for (size_t i = 0; i < plan_.arguments.size();) {
+      TORCH_CHECK(stack.size() < declared.size(), "host call: more arguments than the schema has");
+      stack.push_back(next_argument(i, declared[stack.size()].type()));
+    }
     plan_.op.callBoxed(&stack);
     // An out= kernel has written the results already.
     if (!has_out_) write_results(stack);
@@ -150,38 +159,56 @@ class Call {
  private:
   at::Tensor tensor(const Argument& argument) {
     if (argument.kind == Kind::kConstant) return {};
+    if (argument.kind == Kind::kEmpty) return mutated_.emplace_back(at::empty({0}, argument.dtype));
     at::Tensor tensor = buffers_.view(buffers_.operand(argument.operand), argument.geometry);
+    if (argument.kind == Kind::kWrappedNumber) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
     if (argument.kind != Kind::kMutated) return tensor;
     mutated_.push_back(tensor.clone());
     return mutated_.back();
   }
 
-  c10::IValue next_argument(size_t& i) {
+  c10::IValue next_argument(size_t& i, const c10::TypePtr& type) {
     const Argument& argument = plan_.arguments[i++];
     switch (argument.kind) {
       case Kind::kConstant:
         return argument.constant;
       case Kind::kTensor:
       case Kind::kMutated:
+      case Kind::kWrappedNumber:
+      case Kind::kEmpty:
         return tensor(argument);
       case Kind::kNumber:
-        return read_number(buffers_.operand(argument.operand)).item();
+        return number(argument, *without_optional(type));
       case Kind::kResult:
         has_out_ = true;
         return results_.at(argument.operand);
-      case Kind::kList:
-        return next_list(argument.count, i);
+      case Kind::kList: {
+        const auto list = without_optional(type)->cast<c10::ListType>();
+        TORCH_CHECK(list, "host call: a list for an argument of type ", type->str());
+        i += argument.count;
+        return next_list(i - argument.count, i, list->getElementType());
+      }
     }
     return {};
   }
 
-  c10::IValue next_list(size_t count, size_t& i) {
-    const auto& type = plan_.op.schema().arguments().at(position_of(i - 1)).type();
-    const auto list = type->cast<c10::ListType>();
-    const bool is_optional = list && list->getElementType()->kind() == c10::TypeKind::OptionalType;
+  c10::IValue number(const Argument& argument, const c10::Type& type) const {
+    const at::Scalar value = read_number(buffers_.operand(argument.operand)).item();
+    if (type.kind() == c10::TypeKind::FloatType) return value.toDouble();
+    return value;
+  }
+
+  c10::IValue next_list(size_t begin, size_t end, const c10::TypePtr& element) {
+    const bool is_optional = element->kind() == c10::TypeKind::OptionalType;
+    const auto type = without_optional(element);
+    if (type->kind() != c10::TypeKind::TensorType) {
+      c10::impl::GenericList numbers(type);
+      for (size_t i = begin; i < end; ++i) numbers.push_back(number(plan_.arguments[i], *type));
+      return numbers;
+    }
     c10::List<at::Tensor> tensors;
     c10::List<std::optional<at::Tensor>> optional_tensors;
-    for (size_t end = i + count; i < end; ++i) {
+    for (size_t i = begin; i < end; ++i) {
       const at::Tensor item = tensor(plan_.arguments[i]);
       if (is_optional) {
         optional_tensors.push_back(item.defined() ? std::optional(item) : std::nullopt);
@@ -193,22 +220,16 @@ class Call {
     return tensors;
   }
 
-  // The schema's number of the argument that begins at `i`.
-  size_t position_of(size_t i) const {
-    size_t position = 0;
-    for (size_t j = 0; j < i; ++position) {
-      const Argument& argument = plan_.arguments[j++];
-      if (argument.kind == Kind::kList) j += argument.count;
-    }
-    return position;
-  }
-
   // Fresh results come first, then the new values of mutated arguments.
   void write_results(const torch::jit::Stack& returned) {
     size_t next = 0;
     const auto write = [&](const at::Tensor& value) {
       at::Tensor& result = results_.at(next++);
-      if (result.defined()) result.copy_(value);
+      if (!result.defined()) return;
+      TORCH_CHECK(value.defined() && value.sizes() == result.sizes(), plan_.name, ": result ", next - 1, " has sizes ",
+                  value.defined() ? value.sizes() : at::IntArrayRef(), ", ", result.sizes(),
+                  " were expected when it was recorded");
+      result.copy_(value);
     };
     const auto& returns = plan_.op.schema().returns();
     for (size_t i = 0; i < returned.size(); ++i) {
@@ -259,26 +280,40 @@ void tell_version(const XLA_FFI_CallFrame& frame, XLA_FFI_Metadata& metadata) {
   g_is_accepted = true;
 }
 
-XLA_FFI_Error* make_error(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const std::string& message) {
-  XLA_FFI_Error_Create_Args args{};
-  args.struct_size = XLA_FFI_Error_Create_Args_STRUCT_SIZE;
-  args.message = message.c_str();
-  args.errc = code;
-  return frame.api->XLA_FFI_Error_Create(&args);
+ErrorCode code_of(const std::exception& error) {
+  const auto is = [&]<typename T>(const T*) { return dynamic_cast<const T*>(&error) != nullptr; };
+  if (is(static_cast<const c10::IndexError*>(nullptr))) return ErrorCode::kIndexError;
+  if (is(static_cast<const c10::ValueError*>(nullptr))) return ErrorCode::kValueError;
+  if (is(static_cast<const c10::TypeError*>(nullptr))) return ErrorCode::kTypeError;
+  if (is(static_cast<const c10::NotImplementedError*>(nullptr))) return ErrorCode::kUnimplemented;
+  if (is(static_cast<const c10::LinAlgError*>(nullptr))) return ErrorCode::kLinAlgError;
+  if (is(static_cast<const c10::OutOfMemoryError*>(nullptr))) return ErrorCode::kOutOfMemory;
+  if (is(static_cast<const std::bad_alloc*>(nullptr))) return ErrorCode::kOutOfMemory;
+  return ErrorCode::kInvalidArgument;
 }
 
-// The error that says in which operator `error` was raised.
-XLA_FFI_Error* describe(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const std::exception& error) noexcept {
-  std::string text = "a kernel of PyTorch failed";
+// The operator's name, unless it is one of our checks, which speak for another one.
+std::string_view operator_name(const XLA_FFI_CallFrame& frame) {
+  const std::string_view call = call_text(frame.attrs);
+  return call.starts_with("torch_pjrt::") ? "" : call.substr(0, call.find(' '));
+}
+
+// XLA's codes are fewer than PyTorch's classes: the class is in the message.
+XLA_FFI_Error* make_error(const XLA_FFI_CallFrame& frame, const std::exception& error) noexcept {
+  std::string message = "a kernel of PyTorch failed";
   try {
     const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-    text = c10_error != nullptr ? c10_error->what_without_backtrace() : error.what();
-    const std::string_view call = call_text(frame.attrs);
-    text = std::string(call.substr(0, call.find(' '))) + ": " + text;
+    message =
+        to_plugin_message(code_of(error), c10_error != nullptr ? c10_error->what_without_backtrace() : error.what(),
+                          operator_name(frame));
   } catch (const std::exception&) {
     // What is known is said.
   }
-  return make_error(frame, code, text);
+  XLA_FFI_Error_Create_Args args{};
+  args.struct_size = XLA_FFI_Error_Create_Args_STRUCT_SIZE;
+  args.message = message.c_str();
+  args.errc = XLA_FFI_Error_Code_INVALID_ARGUMENT;
+  return frame.api->XLA_FFI_Error_Create(&args);
 }
 
 XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
@@ -290,19 +325,10 @@ XLA_FFI_Error* handle(XLA_FFI_CallFrame* frame) {
   try {
     run_call(*frame);
     return nullptr;
-  } catch (const c10::IndexError& error) {
-    // An index out of range is eager PyTorch's own error, in its words.
-    return make_error(*frame, XLA_FFI_Error_Code_OUT_OF_RANGE, error.what_without_backtrace());
-  } catch (const c10::NotImplementedError& error) {
-    return describe(*frame, XLA_FFI_Error_Code_UNIMPLEMENTED, error);
-  } catch (const c10::OutOfMemoryError& error) {
-    return describe(*frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, error);
-  } catch (const std::bad_alloc& error) {
-    return describe(*frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, error);
   } catch (const std::exception& error) {
-    return describe(*frame, XLA_FFI_Error_Code_INVALID_ARGUMENT, error);
+    return make_error(*frame, error);
   } catch (...) {
-    return describe(*frame, XLA_FFI_Error_Code_INTERNAL, std::runtime_error("unknown exception"));
+    return make_error(*frame, std::runtime_error("unknown exception"));
   }
 }
 

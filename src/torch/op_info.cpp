@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ops/aten_call.h"
 #include "torch/argument_checks.h"
 
 namespace torch_pjrt {
@@ -20,7 +21,9 @@ c10::TypePtr strip_optional(c10::TypePtr type) {
   return type;
 }
 
-bool is_number(c10::TypeKind kind) { return kind == c10::TypeKind::NumberType || kind == c10::TypeKind::FloatType; }
+bool is_number_type(c10::TypeKind kind) {
+  return kind == c10::TypeKind::NumberType || kind == c10::TypeKind::FloatType;
+}
 
 Kind classify(const c10::Argument& argument) {
   const auto type = strip_optional(argument.real_type());
@@ -41,27 +44,46 @@ Kind classify(const c10::Argument& argument) {
     case c10::TypeKind::ListType: {
       const auto element = strip_optional(type->castRaw<c10::ListType>()->getElementType());
       if (element->kind() == c10::TypeKind::TensorType) return Kind::kTensorList;
-      return is_number(element->kind()) ? Kind::kScalarList : Kind::kStatic;
+      return is_number_type(element->kind()) ? Kind::kScalarList : Kind::kStatic;
     }
     default:
       return argument.name() == "pin_memory" ? Kind::kIgnored : Kind::kStatic;
   }
 }
 
-ArgumentRule make_rule(const c10::Argument& argument, const OpEntry* entry) {
+bool is_number(const ArgumentRule& rule) { return rule.kind == Kind::kScalar || rule.kind == Kind::kScalarList; }
+
+ArgumentRule make_rule(const c10::Argument& argument) {
   ArgumentRule rule;
   rule.kind = classify(argument);
   rule.is_mutated = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
   rule.is_out = argument.is_out();
-  if (entry == nullptr) return rule;
-  rule.is_mutated = rule.is_mutated || contains(entry->mutates, argument.name());
-  rule.is_unread = rule.is_out || contains(entry->unread, argument.name());
-  const bool is_number = rule.kind == Kind::kScalar || rule.kind == Kind::kScalarList;
-  rule.is_static = !is_number || contains(entry->static_args, argument.name());
-  if (contains(entry->constant_defaults, argument.name()) && argument.default_value().has_value()) {
+  return rule;
+}
+
+ArgumentRule make_rule(const c10::Argument& argument, const OpEntry& entry) {
+  ArgumentRule rule = make_rule(argument);
+  rule.is_mutated = rule.is_mutated || contains(entry.mutates, argument.name());
+  rule.is_unread = rule.is_out || contains(entry.unread, argument.name());
+  rule.is_static = !is_number(rule) || contains(entry.static_args, argument.name());
+  if (contains(entry.constant_defaults, argument.name()) && argument.default_value().has_value()) {
     rule.constant_default = *argument.default_value();
   }
   return rule;
+}
+
+// Numbers are run-time inputs, but for those that results take their sizes from: scale_factors of the upsamplings.
+ArgumentRule make_call_rule(const c10::Argument& argument, const OpEntry* table_entry) {
+  ArgumentRule rule = make_rule(argument);
+  rule.is_mutated = rule.is_mutated || (table_entry != nullptr && contains(table_entry->mutates, argument.name()));
+  rule.is_unread = rule.is_out;
+  rule.is_static = !is_number(rule) || argument.name().find("scale") != std::string::npos;
+  return rule;
+}
+
+lazy::Schema::Use use_of(const ArgumentRule& rule) {
+  if (rule.is_out) return lazy::Schema::Use::kOut;
+  return rule.is_mutated ? lazy::Schema::Use::kUpdate : lazy::Schema::Use::kRead;
 }
 
 }  // namespace
@@ -85,19 +107,32 @@ std::string base_name(const std::string& name) {
   return name.back() == '_' ? name.substr(0, name.size() - 1) : name;
 }
 
-OpInfo::OpInfo(const c10::OperatorHandle& op) {
+OpInfo::OpInfo(const c10::OperatorHandle& op) : OpInfo(op, find_op(base_name(op.schema().name())), nullptr) {
+  entry = find_op(name);
+}
+
+OpInfo OpInfo::of_aten_call(const c10::OperatorHandle& op) {
+  return {op, find_op(base_name(op.schema().name())), &aten_call_entry()};
+}
+
+OpInfo::OpInfo(const c10::OperatorHandle& op, const OpEntry* table_entry, const OpEntry* call_entry)
+    : entry(call_entry) {
   const auto& function = op.schema();
   name = base_name(function.name());
-  entry = find_op(name);
   accepts = find_check(function.name(), function.overload_name());
   takes_cpu_indices = torch_pjrt::takes_cpu_indices(name);
   schema.name = name;
   schema.overload = function.overload_name();
+  schema.operator_name = c10::toString(op.operator_name());
   seed.mix(std::string_view(function.name()));
   seed.mix(std::string_view(function.overload_name()));
+  if (call_entry != nullptr) seed.mix(std::string_view("call"));
   for (const auto& argument : function.arguments()) {
     schema.argument_names.push_back(argument.name());
-    arguments.push_back(make_rule(argument, entry));
+    arguments.push_back(call_entry != nullptr    ? make_call_rule(argument, table_entry)
+                        : table_entry != nullptr ? make_rule(argument, *table_entry)
+                                                 : make_rule(argument));
+    schema.uses.push_back(use_of(arguments.back()));
     if (arguments.back().is_mutated && !arguments.back().is_out && !first_mutated) {
       first_mutated = arguments.size() - 1;
     }

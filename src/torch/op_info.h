@@ -58,7 +58,13 @@ struct OpInfo {
   // The first argument that is written, out= ones apart.
   std::optional<size_t> first_mutated;
 
+  // How the lowering table says to record the operator.
   explicit OpInfo(const c10::OperatorHandle& op);
+  // How to record it as a call of PyTorch's own kernel (ops/aten_call.h); `entry` is then that of such calls.
+  static OpInfo of_aten_call(const c10::OperatorHandle& op);
+
+ private:
+  OpInfo(const c10::OperatorHandle& op, const OpEntry* table_entry, const OpEntry* entry);
 };
 
 // "aten::add_" -> "aten::add"; names such as "aten::__iand__" and "aten::_foreach_add_" are treated alike.

@@ -2,6 +2,7 @@
 
 #include <ATen/native/Resize.h>
 
+#include <algorithm>
 #include <bit>
 #include <mutex>
 #include <unordered_map>
@@ -9,8 +10,10 @@
 #include "exec/cut.h"
 #include "exec/runtime.h"
 #include "exec/timeline.h"
+#include "ops/host_kernel.h"
 #include "torch/access.h"
 #include "torch/argument_checks.h"
+#include "torch/aten_call.h"
 #include "torch/backward_lines.h"
 #include "torch/device.h"
 #include "torch/errors.h"
@@ -315,6 +318,18 @@ void add_random_slots(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c1
   inputs.add_slot(counter.offset);
 }
 
+// Tensors that are neither on a device nor single numbers: kernels of PyTorch's take them beside others.
+bool has_cpu_arrays(c10::ArrayRef<c10::IValue> arguments) {
+  const auto is_cpu_array = [](const c10::IValue& value) {
+    return value.isTensor() && value.toTensor().defined() && value.toTensor().is_cpu() && value.toTensor().dim() > 0;
+  };
+  return std::any_of(arguments.begin(), arguments.end(), [&](const c10::IValue& value) {
+    if (!value.isList()) return is_cpu_array(value);
+    const auto items = value.toListRef();
+    return std::any_of(items.begin(), items.end(), is_cpu_array);
+  });
+}
+
 // Plans of all operators: the key begins with the operator's.
 Memo<CallPlan>& plans() {
   static auto* memo = new Memo<CallPlan>();
@@ -345,46 +360,75 @@ void record(lazy::Graph& graph, const OpInfo& info, const CallPlan& plan, c10::A
 
 }  // namespace
 
-void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  if (info_.entry == nullptr) return run_on_cpu(op, stack, "no lowering");
-  const size_t num_arguments = info_.arguments.size();
-  if (info_.takes_cpu_indices) move_cpu_indices(info_, *stack, num_arguments);
-  const auto arguments = torch::jit::last(*stack, num_arguments);
-  if (info_.accepts != nullptr && !info_.accepts(arguments)) cpu_accepts(op, info_, arguments);
+std::optional<std::string> Recorder::try_record(const c10::OperatorHandle& op, const OpInfo& info,
+                                                torch::jit::Stack& stack) {
+  const size_t num_arguments = info.arguments.size();
+  const auto arguments = torch::jit::last(stack, num_arguments);
   Results returned;
-  std::optional<std::string> fallback_reason;
-  const lazy::LocationScope line;
-  with_c10_errors([&] {
-    // Nothing recorded there could run, and whoever waits for a worker process should hear of it at once.
-    if (Runtime::is_forked_child()) [[unlikely]]
-      Runtime::get();
-    KeyBuilder key(info_);
-    for (size_t i = 0; i < num_arguments; ++i) key.add(info_.arguments[i], arguments[i]);
-    mix_overlaps(info_, arguments, key.hash);
-    const int device = key.device < 0 ? current_device() : key.device;
-    if (lazy::LocationScope::current() != 0) [[unlikely]]
-      note_forward_line(arguments, lazy::LocationScope::current());
+  KeyBuilder key(info);
+  for (size_t i = 0; i < num_arguments; ++i) key.add(info.arguments[i], arguments[i]);
+  mix_overlaps(info, arguments, key.hash);
+  const int device = key.device < 0 ? current_device() : key.device;
+  if (lazy::LocationScope::current() != 0) [[unlikely]]
+    note_forward_line(arguments, lazy::LocationScope::current());
+  {
     std::unique_lock lock(lazy::mutex());
     MemoBase::forget_when_idle();
     const CallPlan* plan = plans().find(key.hash);
     if (plan == nullptr) [[unlikely]] {
       lock.unlock();
-      auto made = std::make_unique<CallPlan>(make_plan(op, info_, arguments, key.hash, device));
+      auto made = std::make_unique<CallPlan>(&info == &info_ ? make_plan(op, info, arguments, key.hash, device)
+                                                             : make_aten_call_plan(op, info, arguments, key.hash));
       lock.lock();
       // Another thread may have made the same plan meanwhile; the first one stays.
       plan = &plans().insert(key.hash, std::move(made));
     }
-    if (plan->fallback_reason) {
-      fallback_reason = plan->fallback_reason;
-      return;
-    }
+    if (plan->fallback_reason) return plan->fallback_reason;
     lazy::Graph& graph = lazy::Graph::get(device);
-    record(graph, info_, *plan, arguments, returned);
+    record(graph, info, *plan, arguments, returned);
     cut_when_long(graph);
+  }
+  torch::jit::drop(stack, num_arguments);
+  for (c10::IValue& value : returned) stack.push_back(std::move(value));
+  return std::nullopt;
+}
+
+void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const lazy::LocationScope line;
+  if (info_.entry == nullptr) return call_kernel(op, stack, "no lowering");
+  const size_t num_arguments = info_.arguments.size();
+  if (info_.takes_cpu_indices) move_cpu_indices(info_, *stack, num_arguments);
+  const auto arguments = torch::jit::last(*stack, num_arguments);
+  if (info_.accepts != nullptr && !info_.accepts(arguments)) cpu_accepts(op, info_, arguments);
+  const auto fallback_reason = with_c10_errors([&] {
+    // Nothing recorded there could run, and whoever waits for a worker process should hear of it at once.
+    if (Runtime::is_forked_child()) [[unlikely]]
+      Runtime::get();
+    return try_record(op, info_, *stack);
   });
-  if (fallback_reason) return run_on_cpu(op, stack, *fallback_reason);
-  torch::jit::drop(*stack, num_arguments);
-  for (c10::IValue& value : returned) stack->push_back(std::move(value));
+  if (fallback_reason) call_kernel(op, stack, *fallback_reason);
+}
+
+const OpInfo* Recorder::aten_call(const c10::OperatorHandle& op) {
+  std::call_once(aten_call_made_, [&] {
+    auto info = std::make_unique<OpInfo>(OpInfo::of_aten_call(op));
+    if (!is_callable_in_program(op, *info)) return;
+    num_aten_calls_ = &counter("ATenInProgram::" + info->name);
+    aten_call_ = std::move(info);
+  });
+  return aten_call_.get();
+}
+
+void Recorder::call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack, const std::string& reason) {
+  const auto why_not = with_c10_errors([&]() -> std::optional<std::string> {
+    Runtime::get();  // knows whether the plugin takes calls
+    const OpInfo* info = host_kernels_on() ? aten_call(op) : nullptr;
+    if (info == nullptr || has_cpu_arrays(torch::jit::last(*stack, info->arguments.size()))) return "";
+    if (auto found = try_record(op, *info, *stack)) return found;
+    num_aten_calls_->add();
+    return std::nullopt;
+  });
+  if (why_not) run_on_cpu(op, stack, why_not->empty() ? reason : concat(reason, "; ", *why_not));
 }
 
 void record_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {

@@ -7,6 +7,10 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <memory>
+#include <mutex>
+
+#include "exec/statistics.h"
 #include "torch/call_plan.h"
 #include "torch/op_info.h"
 
@@ -19,7 +23,17 @@ class Recorder final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
  private:
+  // Records the call as `info` says and replaces the arguments by the results; else tells why not.
+  std::optional<std::string> try_record(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack& stack);
+  // Calls PyTorch's kernel, in the program where that can be.
+  void call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack, const std::string& reason);
+  // nullptr for an operator whose kernel cannot be called in a program.
+  const OpInfo* aten_call(const c10::OperatorHandle& op);
+
   OpInfo info_;
+  std::once_flag aten_call_made_;
+  std::unique_ptr<OpInfo> aten_call_;
+  Counter* num_aten_calls_ = nullptr;
 };
 
 // The backend fallback: finds or makes the Recorder of `op`.

@@ -21,12 +21,12 @@ class StandIns {
  public:
   enum class Kind {
     kMeta,        // without data
-    kCpu,         // zeros that share memory as the originals do
+    kCpu,         // of one value, zero if not told; they share memory as the originals do
     kOneElement,  // zeros on the CPU, one element each: they cost nothing, and show the dtypes
     kWideElement  // the same, with float32 for the smaller floats
   };
 
-  StandIns(const OpInfo& info, Kind kind) : info_(info), kind_(kind) {}
+  explicit StandIns(const OpInfo& info, Kind kind, int value = 0) : info_(info), kind_(kind), value_(value) {}
 
   torch::jit::Stack make(c10::ArrayRef<c10::IValue> arguments) {
     torch::jit::Stack stack;
@@ -75,13 +75,17 @@ class StandIns {
 
   at::Tensor make_on_cpu(const at::Tensor& tensor) {
     at::Tensor& bytes = bytes_[tensor.storage().unsafeGetStorageImpl()];
-    if (!bytes.defined()) bytes = at::zeros({static_cast<int64_t>(tensor.storage().nbytes())}, at::kByte);
+    if (!bytes.defined()) {
+      bytes = at::zeros({static_cast<int64_t>(tensor.storage().nbytes())}, at::kByte);
+      if (value_ != 0) at::empty({0}, tensor.scalar_type()).set_(bytes.storage()).fill_(value_);
+    }
     return at::empty({0}, tensor.scalar_type())
         .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
   }
 
   const OpInfo& info_;
   Kind kind_;
+  int value_;
   std::unordered_map<const c10::StorageImpl*, at::Tensor> bytes_;
 };
 
@@ -148,6 +152,28 @@ bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRe
     if (std::string_view(error.what()).find("Could not run") == std::string_view::npos) throw;
     return false;
   }
+}
+
+Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value) {
+  constexpr size_t kMaxBytes = size_t{4} << 20;  // bounds the time that a first call takes more
+  Trial trial;
+  if (total_bytes(arguments) > kMaxBytes) return trial;
+  trial.arguments = StandIns(info, StandIns::Kind::kCpu, value).make(arguments);
+  trial.results = trial.arguments;
+  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
+  try {
+    op.callBoxed(&trial.results);
+    trial.outcome = Trial::Outcome::kTaken;
+  } catch (const c10::NotImplementedError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    trial.outcome = Trial::Outcome::kRefused;
+    trial.refusal = error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    trial.outcome = Trial::Outcome::kRefused;
+    trial.refusal = error.what();
+  }
+  return trial;
 }
 
 void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {

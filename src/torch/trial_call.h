@@ -19,6 +19,16 @@ bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c
 // Runs the CPU's kernel on zeros of the arguments' types: throws what it throws, or tells whether it took them. False
 // when there is no such kernel, or the arguments are too large to ask.
 bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// What the CPU's kernel says to arguments whose elements all are `value`.
+struct Trial {
+  enum class Outcome { kTaken, kRefused, kTooLarge };
+  Outcome outcome = Outcome::kTooLarge;
+  torch::jit::Stack results;
+  torch::jit::Stack arguments;  // the stand-ins: in-place and out= operators change these
+  std::string refusal;          // the kernel's words
+};
+// NotImplementedError where the CPU has no kernel for these dtypes.
+Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value);
 // Throws what eager PyTorch throws about memory that is written and met twice.
 void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 // True when the CPU raises NotImplementedError for these dtypes. An operator that the CPU has for float32 works for the

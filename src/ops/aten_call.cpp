@@ -1,0 +1,99 @@
+#include "ops/aten_call.h"
+
+#include "ops/host_call.h"
+
+namespace torch_pjrt {
+
+using lazy::Argument;
+using lazy::ScalarKind;
+using lazy::ScalarRef;
+using lazy::TensorRef;
+using stablehlo::Value;
+using stablehlo::Values;
+using Use = lazy::Schema::Use;
+
+namespace {
+
+DType number_dtype(ScalarKind kind) {
+  switch (kind) {
+    case ScalarKind::kBool:
+      return DType::kPred;
+    case ScalarKind::kInt:
+      return DType::kS64;
+    case ScalarKind::kDouble:
+      return DType::kF64;
+    case ScalarKind::kComplex:
+      return DType::kC128;
+  }
+  TP_CHECK(false, "unknown scalar kind");
+}
+
+class CallWriter {
+ public:
+  explicit CallWriter(LoweringContext& ctx)
+      : ctx_(ctx), signature_(ctx.signature()), call_(ctx.b, ctx.signature().schema->operator_name) {}
+
+  Values run() {
+    for (size_t i = 0; i < signature_.arguments.size(); ++i) {
+      add(signature_.arguments[i], signature_.schema->uses.at(i));
+    }
+    for (const lazy::OutputSpec& output : signature_.outputs) {
+      if (output.is_defined) {
+        call_.result(output.type);
+      } else {
+        call_.undefined_result();
+      }
+    }
+    return call_.emit();
+  }
+
+ private:
+  void add(const Argument& argument, Use use) {
+    switch (argument.kind) {
+      case Argument::Kind::kAttribute:
+        call_.attribute(argument.attribute);
+        return;
+      case Argument::Kind::kTensorList:
+        call_.list(argument.tensors.size());
+        [[fallthrough]];
+      case Argument::Kind::kTensor:
+        for (const TensorRef& ref : argument.tensors) add(ref, use);
+        return;
+      case Argument::Kind::kScalarList:
+        call_.list(argument.scalars.size());
+        [[fallthrough]];
+      case Argument::Kind::kScalar:
+        for (const ScalarRef& ref : argument.scalars) call_.number(ctx_.read(ref, number_dtype(ref.kind)));
+        return;
+    }
+  }
+
+  void add(const TensorRef& ref, Use use) {
+    if (use == Use::kOut) {
+      call_.empty(ref.dtype);
+    } else if (ref.source == TensorRef::Source::kNone) {
+      call_.none();
+    } else if (ref.is_wrapped_number) {
+      call_.wrapped_number(ctx_.read(ref));
+    } else {
+      const bool is_operand = ref.source == TensorRef::Source::kOperand;
+      call_.strided(ctx_.read(ref), is_operand ? signature_.operand_strides.at(ref.index) : Dims(),
+                    use == Use::kUpdate);
+    }
+  }
+
+  LoweringContext& ctx_;
+  const lazy::Signature& signature_;
+  HostCall call_;
+};
+
+Values lower_aten_call(LoweringContext& ctx) { return CallWriter(ctx).run(); }
+
+}  // namespace
+
+const OpEntry& aten_call_entry() {
+  static const OpEntry entry{"", lower_aten_call};
+  return entry;
+}
+
+}  // namespace torch_pjrt

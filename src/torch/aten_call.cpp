@@ -1,0 +1,106 @@
+#include "torch/aten_call.h"
+
+#include <torch/headeronly/core/enum_tag.h>
+
+#include "exec/lower.h"
+#include "torch/call_signature.h"
+#include "torch/trial_call.h"
+
+namespace torch_pjrt {
+namespace {
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+bool is_python(const c10::OperatorHandle& op) {
+  // Kernels are registered with the file they are in.
+  return op.getComputedKernelForDispatchKey(c10::DispatchKey::CPU).debug().find(".py:") != std::string::npos;
+}
+
+// The fresh results of a call on stand-ins, lists item by item.
+std::vector<at::Tensor> fresh_results(const OpInfo& info, Arguments results) {
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < info.returns.size(); ++i) {
+    if (info.returns[i].kind == ReturnRule::Kind::kFresh) {
+      tensors.push_back(results[i].isNone() ? at::Tensor() : results[i].toTensor());
+    } else if (info.returns[i].kind == ReturnRule::Kind::kFreshList) {
+      for (const at::Tensor& tensor : results[i].toTensorVector()) tensors.push_back(tensor);
+    }
+  }
+  return tensors;
+}
+
+// A result that only one of them has counts as equal: meta kernels do not look at output masks.
+bool have_equal_sizes(const OpInfo& info, Arguments a, Arguments b) {
+  const auto x = fresh_results(info, a), y = fresh_results(info, b);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const at::Tensor& first, const at::Tensor& second) {
+    return !first.defined() || !second.defined() || first.sizes() == second.sizes();
+  });
+}
+
+// A trial that tells what the results are, if there is one. Other people's kernels are not tried: they may do more than
+// compute, and run once a call.
+std::optional<Trial> try_values(const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments, bool has_meta) {
+  using Outcome = Trial::Outcome;
+  if (!info.name.starts_with("aten::")) return std::nullopt;
+  Trial zeros = try_on_cpu(op, info, arguments, 0);
+  if (zeros.outcome == Outcome::kTooLarge || (zeros.outcome == Outcome::kTaken && has_meta)) {
+    return zeros.outcome == Outcome::kTaken ? std::optional(std::move(zeros)) : std::nullopt;
+  }
+  Trial ones = try_on_cpu(op, info, arguments, 1);
+  // What is refused whatever the values are, eager PyTorch refuses at the call: the kernel itself is to say so.
+  TP_USER_CHECK(zeros.outcome == Outcome::kTaken || ones.refusal != zeros.refusal, kUnimplemented, zeros.refusal);
+  if (zeros.outcome == Outcome::kTaken && ones.outcome == Outcome::kTaken) {
+    TP_USER_CHECK(have_equal_sizes(info, zeros.results, ones.results), kUnimplemented,
+                  "the sizes of the results depend on values");
+  }
+  if (zeros.outcome == Outcome::kTaken) return zeros;
+  return ones.outcome == Outcome::kTaken ? std::optional(std::move(ones)) : std::nullopt;
+}
+
+void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments) {
+  torch::jit::Stack meta_results = on_meta(info, arguments);
+  const torch::jit::Stack meta_arguments = meta_results;  // in-place and out= operators change these
+  const bool has_meta = run_meta(op, info, arguments, meta_results);
+  const auto trial = try_values(op, info, arguments, has_meta);
+  TP_USER_CHECK(has_meta || trial, kUnimplemented, "neither a meta kernel nor a trial gives the sizes of the results");
+  if (has_meta && trial) {
+    TP_USER_CHECK(have_equal_sizes(info, trial->results, meta_results), kUnimplemented,
+                  "the sizes of the results depend on values");
+  }
+  add_fresh_outputs(plan, info, trial ? trial->results : meta_results);
+  add_mutated_outputs(plan, info, trial ? trial->arguments : meta_arguments);
+  TP_USER_CHECK(!plan.outputs.empty(), kUnimplemented, "there is no result");
+}
+
+}  // namespace
+
+bool is_callable_in_program(const c10::OperatorHandle& op, const OpInfo& info) {
+  for (const at::Tag tag : {at::Tag::data_dependent_output, at::Tag::dynamic_output_shape, at::Tag::inplace_view,
+                            at::Tag::nondeterministic_seeded}) {
+    if (op.hasTag(tag)) return false;
+  }
+  for (const ArgumentRule& rule : info.arguments) {
+    if (rule.kind == ArgumentRule::Kind::kGenerator) return false;
+  }
+  return info.is_recordable && op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) && !is_python(op);
+}
+
+CallPlan make_aten_call_plan(const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments, Hash128 hash) {
+  CallPlan plan;
+  plan.signature.schema = &info.schema;
+  plan.signature.entry = info.entry;
+  plan.signature.hash = hash;
+  check_overlaps(op, info, arguments);
+  try {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      plan.signature.arguments.push_back(make_argument(plan.signature, info.arguments[i], arguments[i]));
+    }
+    plan_outputs(plan, op, info, arguments);
+    try_lowering(plan.signature, /*has_outputs=*/true);
+  } catch (const Error& error) {
+    plan.fallback_reason = error.what();
+  }
+  return plan;
+}
+
+}  // namespace torch_pjrt
