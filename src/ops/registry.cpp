@@ -55,6 +55,7 @@ const std::vector<Family>& families() {
       {scatter_ops},
       {sort_ops, true},
       {random_ops},
+      {rnn_ops},
       // clang-format on
   };
   return all;
