@@ -45,4 +45,11 @@ set_target_properties(_XLAC PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${package_directory}
   INSTALL_RPATH "$ORIGIN/lib;$ORIGIN/../torch/lib")
 
+if(TORCH_PJRT_TESTS)
+  add_library(custom_operators MODULE tests/python/custom_operators.cpp)
+  target_compile_features(custom_operators PRIVATE cxx_std_20)
+  target_link_libraries(custom_operators PRIVATE tp_libtorch)
+  target_compile_options(custom_operators PRIVATE -O0)
+endif()
+
 include(cmake/Install.cmake)

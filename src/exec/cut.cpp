@@ -255,6 +255,14 @@ void add_recording_event(const lazy::Graph& graph) {
   recording_since().erase(since);
 }
 
+using Checks = std::vector<std::unique_ptr<lazy::Buffer>>;
+
+// What hold_until_cut holds, by device.
+Checks& pending_checks(int device) {
+  static auto* checks = new std::map<int, Checks>();
+  return (*checks)[device];
+}
+
 void run_snapshot(lazy::Graph& graph, const Snapshot& snapshot, const std::string& cause) {
   static Counter& aliased = counter("InputOutputAliasCount");
   TimelineSpan span(TimelineEvent::Kind::kCut);
@@ -280,17 +288,29 @@ void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   if (graph.num_pending() == 0) return;
   Runtime::get();  // the plugin decides how operators are lowered
   add_recording_event(graph);
+  // They end here, also when they fail: nobody could drop them.
+  const Checks checks = std::exchange(pending_checks(graph.device()), {});
   static auto* snapshot = new Snapshot();
   take_snapshot(graph, *snapshot);
   run_snapshot(graph, *snapshot, describe(what, location));
 }
 
+void hold_until_cut(lazy::Value check) {
+  const int device = check.node()->graph().device();
+  auto holder = std::make_unique<lazy::Buffer>(device, check.type().size_bytes());
+  holder->set(std::move(check), nullptr);
+  pending_checks(device).push_back(std::move(holder));
+}
+
 void cut_for(lazy::Buffer& wanted, std::string_view what, lazy::LocationId location) {
   lazy::Graph& graph = wanted.graph();
   const size_t num_pending = graph.num_pending();
+  const bool has_checks = !pending_checks(graph.device()).empty();
   try {
     cut(graph, what, location);
   } catch (const Error&) {
+    // What a check throws concerns every reader.
+    if (has_checks) throw;
     // Perhaps what fails is something else that is pending.
     static auto* snapshot = new Snapshot();
     take_snapshot_of(wanted, *snapshot);

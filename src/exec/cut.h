@@ -18,6 +18,9 @@ void cut(lazy::Graph& graph, std::string_view cause, lazy::LocationId location =
 // The same for a read of one pending buffer: when the cut fails, the buffer's value alone is computed, and the rest
 // stays pending. So a tensor whose computation fails does not keep others from being read.
 void cut_for(lazy::Buffer& wanted, std::string_view cause, lazy::LocationId location = 0);
+// Makes the pending value of an operator that is there for what it throws a part of the next program. What it throws,
+// the cut or the wait after it throws, once. Caller holds the lock.
+void hold_until_cut(lazy::Value check);
 // To be called before a node is recorded while Timeline::is_on(). Caller holds the lock.
 void note_recording(const lazy::Graph& graph);
 

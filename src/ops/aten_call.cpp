@@ -34,9 +34,7 @@ class CallWriter {
       : ctx_(ctx), signature_(ctx.signature()), call_(ctx.b, ctx.signature().schema->operator_name) {}
 
   Values run() {
-    for (size_t i = 0; i < signature_.arguments.size(); ++i) {
-      add(signature_.arguments[i], signature_.schema->uses.at(i));
-    }
+    add_arguments();
     for (const lazy::OutputSpec& output : signature_.outputs) {
       if (output.is_defined) {
         call_.result(output.type);
@@ -47,7 +45,19 @@ class CallWriter {
     return call_.emit();
   }
 
+  Values run_check() {
+    add_arguments();
+    call_.emit();
+    return {ctx_.b.constant(true, DType::kPred)};
+  }
+
  private:
+  void add_arguments() {
+    for (size_t i = 0; i < signature_.arguments.size(); ++i) {
+      add(signature_.arguments[i], signature_.schema->uses.at(i));
+    }
+  }
+
   void add(const Argument& argument, Use use) {
     switch (argument.kind) {
       case Argument::Kind::kAttribute:
@@ -88,6 +98,7 @@ class CallWriter {
 };
 
 Values lower_aten_call(LoweringContext& ctx) { return CallWriter(ctx).run(); }
+Values lower_aten_check(LoweringContext& ctx) { return CallWriter(ctx).run_check(); }
 
 }  // namespace
 
@@ -95,5 +106,12 @@ const OpEntry& aten_call_entry() {
   static const OpEntry entry{"", lower_aten_call};
   return entry;
 }
+
+const OpEntry& aten_check_entry() {
+  static const OpEntry entry{"", lower_aten_check};
+  return entry;
+}
+
+bool is_aten_call(const OpEntry& entry) { return &entry == &aten_call_entry() || &entry == &aten_check_entry(); }
 
 }  // namespace torch_pjrt

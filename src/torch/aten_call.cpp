@@ -2,7 +2,10 @@
 
 #include <torch/headeronly/core/enum_tag.h>
 
+#include <algorithm>
+
 #include "exec/lower.h"
+#include "ops/aten_call.h"
 #include "torch/call_signature.h"
 #include "torch/trial_call.h"
 
@@ -10,6 +13,23 @@ namespace torch_pjrt {
 namespace {
 
 using Arguments = c10::ArrayRef<c10::IValue>;
+
+// Operators whose tag says that values shape their results, though the lengths that do are numbers, and only two
+// drivers of lstsq look at the rank.
+bool is_wrongly_tagged(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return (name.name == "aten::_ctc_loss" && name.overload_name.empty()) || name.name == "aten::linalg_lstsq";
+}
+
+bool looks_at_rank(const OpInfo& info, Arguments arguments) {
+  if (info.name != "aten::linalg_lstsq") return false;
+  return std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
+    return value.isString() && (value.toStringRef() == "gelsd" || value.toStringRef() == "gelss");
+  });
+}
+
+// Operators that take neither zeros nor ones: lengths must add up.
+bool checks_values(const OpInfo& info) { return info.name == "aten::segment_reduce"; }
 
 bool is_python(const c10::OperatorHandle& op) {
   // Kernels are registered with the file they are in.
@@ -41,7 +61,7 @@ bool have_equal_sizes(const OpInfo& info, Arguments a, Arguments b) {
 // compute, and run once a call.
 std::optional<Trial> try_values(const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments, bool has_meta) {
   using Outcome = Trial::Outcome;
-  if (!info.name.starts_with("aten::")) return std::nullopt;
+  if (!info.name.starts_with("aten::") || checks_values(info)) return std::nullopt;
   Trial zeros = try_on_cpu(op, info, arguments, 0);
   if (zeros.outcome == Outcome::kTooLarge || (zeros.outcome == Outcome::kTaken && has_meta)) {
     return zeros.outcome == Outcome::kTaken ? std::optional(std::move(zeros)) : std::nullopt;
@@ -58,6 +78,7 @@ std::optional<Trial> try_values(const c10::OperatorHandle& op, const OpInfo& inf
 }
 
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments) {
+  TP_USER_CHECK(!looks_at_rank(info, arguments), kUnimplemented, "residuals are there for matrices of full rank");
   torch::jit::Stack meta_results = on_meta(info, arguments);
   const torch::jit::Stack meta_arguments = meta_results;  // in-place and out= operators change these
   const bool has_meta = run_meta(op, info, arguments, meta_results);
@@ -69,16 +90,20 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
   }
   add_fresh_outputs(plan, info, trial ? trial->results : meta_results);
   add_mutated_outputs(plan, info, trial ? trial->arguments : meta_arguments);
+  if (info.entry == &aten_check_entry()) {
+    plan.outputs.push_back({true, c10::ScalarType::Bool, nullptr});
+    plan.signature.outputs.push_back({{DType::kPred, {}}, {}, true});
+  }
   TP_USER_CHECK(!plan.outputs.empty(), kUnimplemented, "there is no result");
 }
 
 }  // namespace
 
 bool is_callable_in_program(const c10::OperatorHandle& op, const OpInfo& info) {
-  for (const at::Tag tag : {at::Tag::data_dependent_output, at::Tag::dynamic_output_shape, at::Tag::inplace_view,
-                            at::Tag::nondeterministic_seeded}) {
+  for (const at::Tag tag : {at::Tag::data_dependent_output, at::Tag::inplace_view, at::Tag::nondeterministic_seeded}) {
     if (op.hasTag(tag)) return false;
   }
+  if (op.hasTag(at::Tag::dynamic_output_shape) && !is_wrongly_tagged(op)) return false;
   for (const ArgumentRule& rule : info.arguments) {
     if (rule.kind == ArgumentRule::Kind::kGenerator) return false;
   }

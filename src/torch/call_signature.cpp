@@ -9,7 +9,7 @@ namespace {
 
 using Kind = ArgumentRule::Kind;
 
-bool is_aten_call(const lazy::Signature& signature) { return signature.entry == &aten_call_entry(); }
+bool is_aten_call(const lazy::Signature& signature) { return torch_pjrt::is_aten_call(*signature.entry); }
 
 lazy::ScalarKind scalar_kind(c10::ScalarType type) {
   if (c10::isComplexType(type)) return lazy::ScalarKind::kComplex;

@@ -1,5 +1,6 @@
 // Operators that PyTorch composes for every backend but XLA, which it takes for one without views
 // (CompositeExplicitAutogradNonFunctional). Ours has views, and a composition of views keeps indices run-time inputs.
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_trilinear_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -70,6 +71,10 @@ constexpr const char* kViewCopies[] = {
     "view_copy.dtype",
 };
 
+bool equal(const at::Tensor& self, const at::Tensor& other) {
+  return self.sizes() == other.sizes() && self.eq(other).all().item<bool>();
+}
+
 using PinvFunction = at::Tensor(const at::Tensor&, const std::optional<at::Tensor>&, const std::optional<at::Tensor>&,
                                 bool);
 
@@ -79,6 +84,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("as_strided_", at::native::as_strided__symint);
   m.impl("as_strided_scatter", at::native::as_strided_scatter_symint);
   m.impl("copy", at::native::copy);
+  m.impl("equal", equal);
   m.impl("diag_embed", at::native::diag_embed);
   m.impl("diagonal_scatter", at::native::diagonal_scatter);
   m.impl("linalg_pinv.atol_rtol_tensor", static_cast<PinvFunction*>(at::native::linalg_pinv));

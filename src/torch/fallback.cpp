@@ -42,10 +42,10 @@ std::string_view running_fallback() { return fallback_name; }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const std::string& reason) {
   const std::string name = base_name(op.schema().name());
-  count(name);
   warn_once(name, reason);
   const FallbackScope scope(name);
   at::native::cpu_fallback(op, stack);
+  count(name);
 }
 
 }  // namespace torch_pjrt

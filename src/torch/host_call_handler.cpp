@@ -226,9 +226,9 @@ class Call {
     const auto write = [&](const at::Tensor& value) {
       at::Tensor& result = results_.at(next++);
       if (!result.defined()) return;
-      TORCH_CHECK(value.defined() && value.sizes() == result.sizes(), plan_.name, ": result ", next - 1, " has sizes ",
-                  value.defined() ? value.sizes() : at::IntArrayRef(), ", ", result.sizes(),
-                  " were expected when it was recorded");
+      TORCH_CHECK(value.defined() && value.sizes() == result.sizes(), "result ", next - 1, " has sizes ",
+                  value.defined() ? value.sizes() : at::IntArrayRef(), ", when the call was recorded they were ",
+                  result.sizes());
       result.copy_(value);
     };
     const auto& returns = plan_.op.schema().returns();

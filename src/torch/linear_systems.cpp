@@ -1,8 +1,14 @@
 // Solutions, inverses and determinants by LU factors, composed as ATen's own kernels are. These kernels are below
 // autograd, whose formulas want the factors of the transposed matrix where ATen's kernels leave those.
 #include <ATen/Functions.h>
+#include <ATen/ops/_linalg_check_errors_compositeexplicitautograd_dispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
+
+#include "exec/runtime.h"
+#include "ops/host_kernel.h"
+#include "torch/errors.h"
+#include "torch/recorder.h"
 
 namespace torch_pjrt {
 namespace {
@@ -103,7 +109,17 @@ std::tuple<Tensor, Tensor, Tensor> lu_factors(const Tensor& matrix, bool pivot) 
   return at::lu_unpack(lu, pivots);
 }
 
+// PyTorch composes this one for every backend, by reading the values.
+void check_errors(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  with_c10_errors([] { Runtime::get(); });  // knows whether the plugin takes calls
+  if (host_kernels_on()) return record_any(op, keys, stack);
+  const auto arguments = torch::jit::pop(*stack, 3);
+  at::compositeexplicitautograd::_linalg_check_errors(arguments[0].toTensor(), arguments[1].toStringView(),
+                                                      arguments[2].toBool());
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("_linalg_check_errors", torch::CppFunction::makeFromBoxedFunction<&check_errors>());
   m.impl("linalg_lu_solve", lu_solve);
   m.impl("_linalg_solve_ex", solve_ex);
   m.impl("linalg_inv_ex", inv_ex);

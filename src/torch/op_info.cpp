@@ -112,7 +112,11 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : OpInfo(op, find_op(base_name(op.
 }
 
 OpInfo OpInfo::of_aten_call(const c10::OperatorHandle& op) {
-  return {op, find_op(base_name(op.schema().name())), &aten_call_entry()};
+  OpInfo info(op, find_op(base_name(op.schema().name())), &aten_call_entry());
+  const auto& rules = info.arguments;
+  const bool is_updating = std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return rule.is_mutated; });
+  if (info.returns.empty() && !is_updating) info.entry = &aten_check_entry();
+  return info;
 }
 
 OpInfo::OpInfo(const c10::OperatorHandle& op, const OpEntry* table_entry, const OpEntry* call_entry)

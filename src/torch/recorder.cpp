@@ -10,6 +10,7 @@
 #include "exec/cut.h"
 #include "exec/runtime.h"
 #include "exec/timeline.h"
+#include "ops/aten_call.h"
 #include "ops/host_kernel.h"
 #include "torch/access.h"
 #include "torch/argument_checks.h"
@@ -299,6 +300,7 @@ void write_results(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::
     }
   }
   write_mutated(info, arguments, results);
+  if (info.entry == &aten_check_entry()) hold_until_cut({node, 0});
 }
 
 // A generator argument, or nullopt for the default one.
