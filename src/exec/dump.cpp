@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "exec/lower.h"
 #include "lazy/source_location.h"
+#include "ops/aten_call.h"
 
 namespace torch_pjrt {
 namespace {
@@ -64,6 +65,7 @@ std::string attributes_text(const lazy::Node& node) {
   const lazy::Signature& signature = node.signature();
   if (signature.outputs.size() > 1) out << ", num_outputs=" << signature.outputs.size();
   out << line_text(node);
+  if (signature.entry != nullptr && is_aten_call(*signature.entry)) out << ", kernel=ATen";
   for (size_t i = 0; i < signature.arguments.size(); ++i) {
     const lazy::Argument& argument = signature.arguments[i];
     if (argument.kind != lazy::Argument::Kind::kAttribute) continue;

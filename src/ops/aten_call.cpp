@@ -54,6 +54,10 @@ class CallWriter {
  private:
   void add_arguments() {
     for (size_t i = 0; i < signature_.arguments.size(); ++i) {
+      if (signature_.entry->random && signature_.schema->argument_names[i] == "generator") {
+        call_.generator(ctx_.seed(), ctx_.offset());
+        continue;
+      }
       add(signature_.arguments[i], signature_.schema->uses.at(i));
     }
   }
@@ -107,11 +111,22 @@ const OpEntry& aten_call_entry() {
   return entry;
 }
 
+const OpEntry& aten_random_call_entry() {
+  static const OpEntry entry = [] {
+    OpEntry random{"", lower_aten_call};
+    random.random = true;
+    return random;
+  }();
+  return entry;
+}
+
 const OpEntry& aten_check_entry() {
   static const OpEntry entry{"", lower_aten_check};
   return entry;
 }
 
-bool is_aten_call(const OpEntry& entry) { return &entry == &aten_call_entry() || &entry == &aten_check_entry(); }
+bool is_aten_call(const OpEntry& entry) {
+  return &entry == &aten_call_entry() || &entry == &aten_random_call_entry() || &entry == &aten_check_entry();
+}
 
 }  // namespace torch_pjrt

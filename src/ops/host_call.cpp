@@ -187,6 +187,12 @@ HostCall& HostCall::number(Value scalar) {
   return *this;
 }
 
+HostCall& HostCall::generator(Value seed, Value offset) {
+  separate();
+  text_ += concat("g", add_operand(seed), ",", add_operand(offset));
+  return *this;
+}
+
 HostCall& HostCall::list(size_t count) {
   separate();
   text_ += concat("l", count);

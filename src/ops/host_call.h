@@ -11,6 +11,7 @@
 //   e11               an empty tensor of a dtype, as an out= argument that the operator sizes; its value is a result
 //   o0                result 0, as an out= argument
 //   x1                operand 1, of no dimensions, as a number
+//   g1,2              a generator of its own, seeded by operands 1 and 2: a seed and an offset
 //   l2                a list of the next 2 arguments, tensors or numbers
 //   n                 None, or an undefined tensor
 //   i7, f0x1p-1, b1   an int, a float (hexadecimal), a bool
@@ -60,6 +61,7 @@ class HostCall {
   // [0, 2, ..., 1] where `x` lies in memory with its features (dimension 1) last, else its own order.
   Dims order_of(stablehlo::Value x) const;
   HostCall& number(stablehlo::Value scalar);
+  HostCall& generator(stablehlo::Value seed, stablehlo::Value offset);
   HostCall& list(size_t count);
   HostCall& attribute(const lazy::Attribute& value);
   HostCall& none() { return attribute({}); }

@@ -100,13 +100,9 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
 }  // namespace
 
 bool is_callable_in_program(const c10::OperatorHandle& op, const OpInfo& info) {
-  for (const at::Tag tag : {at::Tag::data_dependent_output, at::Tag::inplace_view, at::Tag::nondeterministic_seeded}) {
-    if (op.hasTag(tag)) return false;
-  }
+  if (op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::inplace_view)) return false;
+  if (op.hasTag(at::Tag::nondeterministic_seeded) && !info.entry->random) return false;
   if (op.hasTag(at::Tag::dynamic_output_shape) && !is_wrongly_tagged(op)) return false;
-  for (const ArgumentRule& rule : info.arguments) {
-    if (rule.kind == ArgumentRule::Kind::kGenerator) return false;
-  }
   return info.is_recordable && op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) && !is_python(op);
 }
 
@@ -119,6 +115,10 @@ CallPlan make_aten_call_plan(const c10::OperatorHandle& op, const OpInfo& info, 
   try {
     for (size_t i = 0; i < arguments.size(); ++i) {
       plan.signature.arguments.push_back(make_argument(plan.signature, info.arguments[i], arguments[i]));
+    }
+    if (info.entry->random) {
+      add_slot(plan.signature, lazy::ScalarKind::kInt);
+      add_slot(plan.signature, lazy::ScalarKind::kInt);
     }
     plan_outputs(plan, op, info, arguments);
     try_lowering(plan.signature, /*has_outputs=*/true);

@@ -5,9 +5,9 @@
 
 namespace torch_pjrt {
 
-// Whether calls of this operator may be recorded as calls of its kernel: it is deterministic, its results are tensors
-// of their own whose sizes do not depend on values, and the kernel is not written in Python: a wait for XLA may hold
-// Python's lock.
+// Whether calls of this operator may be recorded as calls of its kernel: its results are tensors of their own whose
+// sizes do not depend on values, it takes the generator that it draws from, if any, and the kernel is not written in
+// Python: a wait for XLA may hold Python's lock.
 bool is_callable_in_program(const c10::OperatorHandle& op, const OpInfo& info);
 
 // `info` is OpInfo::of_aten_call. Types, sizes and strides are those that the CPU's kernel gives for zeros, where it

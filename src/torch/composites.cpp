@@ -9,6 +9,7 @@
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/diag_embed_native.h>
 #include <ATen/ops/diagonal_scatter_native.h>
+#include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/linalg_pinv_native.h>
 #include <ATen/ops/narrow_copy_native.h>
 #include <ATen/ops/new_empty_strided_native.h>
@@ -87,6 +88,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("equal", equal);
   m.impl("diag_embed", at::native::diag_embed);
   m.impl("diagonal_scatter", at::native::diagonal_scatter);
+  m.impl("is_set_to", at::native::is_set_to);
   m.impl("linalg_pinv.atol_rtol_tensor", static_cast<PinvFunction*>(at::native::linalg_pinv));
   m.impl("narrow_copy", at::native::narrow_copy_dense_symint);
   m.impl("new_empty_strided", at::native::new_empty_strided_symint);

@@ -146,6 +146,11 @@ Argument parse_argument(std::string_view word) {
   } else if (kind == 'x' || kind == 'w') {
     argument.kind = kind == 'x' ? Kind::kNumber : Kind::kWrappedNumber;
     argument.operand = reader.index();
+  } else if (kind == 'g') {
+    argument.kind = Kind::kGenerator;
+    argument.operand = reader.index();
+    TORCH_CHECK(reader.skip(','), "host call: expected an offset at '", reader.rest(), "'");
+    argument.offset_operand = reader.index();
   } else if (kind == 'e') {
     argument.kind = Kind::kEmpty;
     argument.dtype = to_scalar_type(static_cast<DType>(reader.integer()));

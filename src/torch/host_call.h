@@ -20,11 +20,22 @@ struct HostCallPlan {
     std::vector<Start> starts;
   };
   struct Argument {
-    enum class Kind : uint8_t { kConstant, kTensor, kMutated, kWrappedNumber, kNumber, kList, kResult, kEmpty };
+    enum class Kind : uint8_t {
+      kConstant,
+      kTensor,
+      kMutated,
+      kWrappedNumber,
+      kNumber,
+      kGenerator,
+      kList,
+      kResult,
+      kEmpty
+    };
     Kind kind = Kind::kConstant;
-    size_t operand = 0;                              // kTensor, kMutated, kWrappedNumber, kNumber, kResult
-    std::optional<Geometry> geometry;                // none: the operand, row-major
-    size_t count = 0;                                // kList
+    size_t operand = 0;                // kTensor, kMutated, kWrappedNumber, kNumber, kResult; kGenerator: the seed
+    std::optional<Geometry> geometry;  // none: the operand, row-major
+    size_t count = 0;                  // kList
+    size_t offset_operand = 0;         // kGenerator
     c10::ScalarType dtype = c10::ScalarType::Float;  // kEmpty
     c10::IValue constant;
   };

@@ -1,6 +1,7 @@
 // What XLA calls for a host call: PyTorch's CPU kernel on XLA's buffers, on a thread of XLA's.
 #ifdef TORCH_PJRT_HAVE_FFI
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/InferenceMode.h>
 
 #include <atomic>
@@ -179,6 +180,8 @@ class Call {
         return tensor(argument);
       case Kind::kNumber:
         return number(argument, *without_optional(type));
+      case Kind::kGenerator:
+        return generator(argument);
       case Kind::kResult:
         has_out_ = true;
         return results_.at(argument.operand);
@@ -196,6 +199,15 @@ class Call {
     const at::Scalar value = read_number(buffers_.operand(argument.operand)).item();
     if (type.kind() == c10::TypeKind::FloatType) return value.toDouble();
     return value;
+  }
+
+  c10::IValue generator(const Argument& argument) const {
+    const auto read = [&](size_t operand) { return *static_cast<const uint64_t*>(buffers_.operand(operand).data); };
+    // ATen's generator starts from 32 bits, so all of both go into each (SplitMix64).
+    uint64_t mixed = read(argument.operand) + read(argument.offset_operand) * 0x9e3779b97f4a7c15U;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+    return at::detail::createCPUGenerator(mixed ^ (mixed >> 31));
   }
 
   c10::IValue next_list(size_t begin, size_t end, const c10::TypePtr& element) {

@@ -113,9 +113,14 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : OpInfo(op, find_op(base_name(op.
 
 OpInfo OpInfo::of_aten_call(const c10::OperatorHandle& op) {
   OpInfo info(op, find_op(base_name(op.schema().name())), &aten_call_entry());
-  const auto& rules = info.arguments;
-  const bool is_updating = std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return rule.is_mutated; });
-  if (info.returns.empty() && !is_updating) info.entry = &aten_check_entry();
+  const auto any = [&](const auto& condition) {
+    return std::any_of(info.arguments.begin(), info.arguments.end(), condition);
+  };
+  if (any([](const ArgumentRule& rule) { return rule.kind == Kind::kGenerator; })) {
+    info.entry = &aten_random_call_entry();
+  } else if (info.returns.empty() && !any([](const ArgumentRule& rule) { return rule.is_mutated; })) {
+    info.entry = &aten_check_entry();
+  }
   return info;
 }
 

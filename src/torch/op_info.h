@@ -60,7 +60,7 @@ struct OpInfo {
 
   // How the lowering table says to record the operator.
   explicit OpInfo(const c10::OperatorHandle& op);
-  // How to record it as a call of PyTorch's own kernel (ops/aten_call.h); `entry` is then that of such calls.
+  // How to record it as a call of PyTorch's own kernel (ops/aten_call.h); `entry` is then one of those in there.
   static OpInfo of_aten_call(const c10::OperatorHandle& op);
 
  private:

@@ -1,5 +1,6 @@
 #include "torch/trial_call.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
@@ -36,7 +37,10 @@ class StandIns {
 
  private:
   c10::IValue make(const ArgumentRule& rule, const c10::IValue& value) {
-    if (rule.kind == ArgumentRule::Kind::kGenerator) return c10::IValue();
+    if (rule.kind == ArgumentRule::Kind::kGenerator) {
+      // The default one keeps its state.
+      return kind_ == Kind::kMeta ? c10::IValue() : c10::IValue(at::detail::createCPUGenerator());
+    }
     if (value.isDevice())
       return c10::IValue(c10::Device(kind_ == Kind::kMeta ? c10::DeviceType::Meta : c10::DeviceType::CPU));
     if (rule.kind == ArgumentRule::Kind::kTensor && value.isTensor()) return make(value.toTensor());
