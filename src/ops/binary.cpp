@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "ops/special.h"
+#include "ops/value_check.h"
 
 namespace torch_pjrt {
 namespace {
@@ -149,6 +150,17 @@ Expr lcm(const Expr& x, const Expr& y) {
 
 Expr as_logical(const Expr& x) { return x != x.like(0.0); }
 
+// Python numbers have no dimension; they were looked at when the call was made.
+void check_divisor(const Expr& y) {
+  if (is_integral(y.dtype()) && !y.dims().empty()) {
+    require(y.builder(), (y != y.like(0.0)).value(), "ZeroDivisionError");
+  }
+}
+
+bool divides(std::string_view name) {
+  return name == "aten::floor_divide" || name == "aten::remainder" || name == "aten::fmod";
+}
+
 Values lower_binary(LoweringContext& ctx) {
   const BinaryOp& op = binary_function(ctx.name());
   const DType result_type = ctx.result_type({op.lhs, op.rhs});
@@ -158,7 +170,9 @@ Values lower_binary(LoweringContext& ctx) {
   const auto read = [&](std::string_view name) {
     return Expr(ctx.b, ctx.operand(name, types.result)).convert(types.compute);
   };
-  return {finish(op.function(read(op.lhs), read(op.rhs)), types)};
+  const Expr x = read(op.lhs), y = read(op.rhs);
+  if (divides(ctx.name())) check_divisor(y);
+  return {finish(op.function(x, y), types)};
 }
 
 // add, sub and rsub: `alpha` scales the subtrahend or the second summand.
@@ -200,6 +214,7 @@ Values lower_div(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.operand("self", types.compute));
   const Expr y(ctx.b, ctx.operand("other", types.compute));
   if (mode.empty()) return {finish(divide_exactly(x, y), types)};
+  check_divisor(y);
   return {finish(mode == "floor" ? floor_divide(x, y) : truncated_divide(x, y), types)};
 }
 

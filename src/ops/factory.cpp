@@ -61,7 +61,9 @@ Expr linear_spaced(LoweringContext& ctx, DType dtype, DType compute) {
   const Expr end = bound("end");
   const int64_t steps = dims[0];
   if (steps <= 1) return {ctx.b, ctx.b.broadcast_to(start, dims)};
-  Expr step = (end - start) / static_cast<double>(steps - 1);
+  // XLA multiplies by the reciprocal of a divisor that it knows, and integers would miss their places.
+  const Value intervals = start.like(static_cast<double>(steps - 1)).value();
+  Expr step = (end - start) / Expr(ctx.b, ctx.b.optimization_barrier({intervals})[0]);
   if (is_reduced_floating(dtype)) step = step.convert(dtype).convert(compute);
   const Expr index(ctx.b, ctx.b.iota({DType::kS32, dims}, 0));
   const Expr position = index.convert(compute);

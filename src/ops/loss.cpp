@@ -3,6 +3,7 @@
 
 #include "ops/promotion.h"
 #include "ops/registry.h"
+#include "ops/value_check.h"
 
 namespace torch_pjrt {
 
@@ -108,6 +109,12 @@ Values lower_soft_margin_loss_backward(LoweringContext& ctx) {
 // Logarithms are bounded at -100, so that a certain and wrong answer costs a finite loss.
 Values lower_binary_cross_entropy(LoweringContext& ctx) {
   const Pair x(ctx);
+  const auto check = [&](const Expr& values, std::string_view name) {
+    require(ctx.b, ((values >= 0.0) & (values <= 1.0)).value(),
+            concat("all elements of ", name, " should be between 0 and 1"));
+  };
+  check(x.self, "input");
+  check(x.target, "target");
   const Expr loss = (x.target - 1.0) * maximum(log1p(-x.self), -100.0) - x.target * maximum(log(x.self), -100.0);
   return reduce_loss(ctx, multiply_by_weight(ctx, loss), x.dtype);
 }

@@ -100,7 +100,13 @@ Values lower_addr(LoweringContext& ctx) {
   const Value column = b.unsqueeze(ctx.operand("vec1", dtype), 1);
   const Value row = b.unsqueeze(ctx.operand("vec2", dtype), 0);
   const auto [lhs, rhs] = b.broadcast_pair(column, row);
-  if (dtype != DType::kPred) return {add_to_self(ctx, b.multiply(lhs, rhs))};
+  if (dtype != DType::kPred) {
+    // (alpha * vec1) * vec2: half types are rounded in ATen's order.
+    const Value product = b.multiply(scale(ctx, "alpha", lhs), rhs);
+    if (ctx.static_number("beta") == 0.0) return {product};
+    const Value self = scale(ctx, "beta", ctx.operand("self", dtype));
+    return {b.add(b.broadcast_to(self, product.dims()), product)};
+  }
   // On bool, product and sum are "and" and "or".
   Value product = b.logical_and(lhs, rhs);
   if (ctx.static_number("alpha") != 1.0) {

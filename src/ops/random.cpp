@@ -9,6 +9,7 @@
 #include "ops/indexing.h"
 #include "ops/registry.h"
 #include "ops/sort.h"
+#include "ops/value_check.h"
 
 namespace torch_pjrt {
 
@@ -75,6 +76,9 @@ Values lower_bernoulli(LoweringContext& ctx) {
   const std::string_view name = ctx.has("p") ? "p" : "self";
   const Expr p(ctx.b, ctx.is_tensor(name) ? ctx.tensor(name) : ctx.operand(name, DType::kF64));
   if (!is_floating(p.dtype())) ctx.decline("probabilities must be floating");
+  require(ctx.b, ((p >= p.like(0.0)) & (p <= p.like(1.0))).value(),
+          "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
+          "please report an enhancement request to PyTorch.)");
   return {draw_bernoulli(ctx, ctx.output().dims, p)};
 }
 
@@ -209,6 +213,11 @@ Values lower_multinomial(LoweringContext& ctx) {
   const int64_t samples = ctx.integer("num_samples"), n = self.dims().back();
   const Expr probabilities(ctx.b,
                            ctx.b.convert(ctx.b.reshape(self, {self.numel() / n, n}), compute_dtype(self.dtype())));
+  const double infinity = std::numeric_limits<double>::infinity();
+  require(ctx.b, ((probabilities >= 0.0) & (probabilities < infinity)).value(),
+          "probability tensor contains either `inf`, `nan` or element < 0");
+  require(ctx.b, (Expr(ctx.b, ctx.b.reduce(Reduction::kAdd, probabilities.value(), {1})) != 0.0).value(),
+          "invalid multinomial distribution (sum of probabilities <= 0)");
   const Value drawn = ctx.flag("replacement") ? sample_with_replacement(ctx, probabilities, samples)
                                               : sample_without_replacement(ctx, probabilities, samples);
   return {ctx.b.convert(ctx.b.reshape(drawn, ctx.output().dims), DType::kS64)};
@@ -231,7 +240,7 @@ Values lower_native_dropout_backward(LoweringContext& ctx) {
   const DType compute = wide(grad_output.dtype());
   const Expr scale(ctx.b, ctx.operand("scale", compute));
   const Expr mask = Expr(ctx.b, ctx.tensor("mask")).convert(DType::kPred);
-  return {select(mask, grad_output.convert(compute) * scale, 0.0).convert(grad_output.dtype())};
+  return {select(mask, grad_output.convert(compute) * scale, 0.0).convert(ctx.output().dtype)};
 }
 
 // Training draws each negative slope into `noise`, which is 1 elsewhere.

@@ -15,6 +15,7 @@ namespace torch_pjrt {
 
 // What src/torch/value_check.cpp defines, for HostCall.
 inline constexpr std::string_view kCheckRange = "torch_pjrt::check_range";
+inline constexpr std::string_view kRequire = "torch_pjrt::require";
 
 // The words for an index out of range: `before`, the index, `after`; or `before` alone.
 struct RangeError {
@@ -28,5 +29,8 @@ struct RangeError {
 
 // Every element of `index`, of an integer dtype, is in [low, high).
 void check_range(stablehlo::Builder& b, stablehlo::Value index, int64_t low, int64_t high, const RangeError& error);
+
+// RuntimeError with these words unless every element of `flags`, a boolean tensor, is true.
+void require(stablehlo::Builder& b, stablehlo::Value flags, std::string_view words);
 
 }  // namespace torch_pjrt

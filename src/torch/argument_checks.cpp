@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -63,6 +64,28 @@ bool has_window(Arguments arguments) {
 
 bool has_boundaries_in_one_dimension(Arguments arguments) { return arguments[1].toTensor().dim() == 1; }
 
+bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false); }
+
+// A number that an integer tensor is filled with is one of its dtype.
+template <size_t index>
+bool has_fitting_number(Arguments arguments) {
+  const at::Tensor& self = arguments[0].toTensor();
+  if (!is_integral(self)) return true;
+  if (arguments[index].toScalar().isComplex()) return false;
+  const double value = number(arguments[index]);
+  const int bits = static_cast<int>(8 * self.itemsize()) - (self.scalar_type() == at::kByte ? 0 : 1);
+  const double limit = std::ldexp(1.0, bits);
+  return value < limit && value >= (self.scalar_type() == at::kByte ? 0 : -limit);
+}
+
+// Integers are not divided by a number that is zero. What a tensor holds is looked at in the program.
+bool has_divisor(Arguments arguments) {
+  if (!arguments[1].isTensor()) return number(arguments[1]) != 0;
+  const at::Tensor& divisor = arguments[1].toTensor();
+  if (!divisor.is_cpu() || !c10::isIntegralType(divisor.scalar_type(), /*includeBool=*/true)) return true;
+  return !arguments[0].isTensor() || !is_integral(arguments[0].toTensor()) || divisor.item().to<int64_t>() != 0;
+}
+
 struct NamedCheck {
   std::string_view name, overload;
   ArgumentCheck check;
@@ -75,6 +98,21 @@ constexpr NamedCheck kChecks[] = {
     {"aten::min", "unary_out", has_elements},
     {"aten::convolution", "", has_window},
     {"aten::convolution_overrideable", "", has_window},
+    {"aten::fill_", "Scalar", has_fitting_number<1>},
+    {"aten::masked_fill", "Scalar", has_fitting_number<2>},
+    {"aten::masked_fill_", "Scalar", has_fitting_number<2>},
+    {"aten::floor_divide", "", has_divisor},
+    {"aten::floor_divide_", "Tensor", has_divisor},
+    {"aten::remainder", "Tensor", has_divisor},
+    {"aten::remainder", "Scalar", has_divisor},
+    {"aten::remainder_", "Tensor", has_divisor},
+    {"aten::remainder_", "Scalar", has_divisor},
+    {"aten::fmod", "Tensor", has_divisor},
+    {"aten::fmod", "Scalar", has_divisor},
+    {"aten::fmod_", "Tensor", has_divisor},
+    {"aten::fmod_", "Scalar", has_divisor},
+    {"aten::div", "Tensor_mode", has_divisor},
+    {"aten::div_", "Tensor_mode", has_divisor},
     {"aten::bucketize", "Tensor", has_boundaries_in_one_dimension},
     {"aten::bernoulli_", "float", has_probability},
     {"aten::bernoulli", "p", has_probability},

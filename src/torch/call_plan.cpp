@@ -1,5 +1,6 @@
 #include "torch/call_plan.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "base/env.h"
@@ -82,17 +83,28 @@ void confirm_by_lowering(CallPlan& plan) {
   }
 }
 
+void set_strides(CallPlan& plan, size_t i, Dims strides) {
+  lazy::OutputSpec& spec = plan.signature.outputs[i];
+  CallPlan::Output& output = plan.outputs[i];
+  spec.strides = std::move(strides);
+  output.is_contiguous = spec.strides == row_major_strides(spec.type.dims);
+  output.layout = output.is_contiguous ? nullptr : lazy::intern_layout(spec.type.dims, spec.strides);
+}
+
 // Fresh results get the strides of the CPU's kernel.
-void follow_cpu_strides(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+void follow_cpu_strides(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
+                        c10::ArrayRef<c10::IValue> arguments) {
+  const bool is_row_major = std::none_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
+    return value.isTensor() && value.toTensor().defined() && !value.toTensor().is_contiguous();
+  });
+  std::vector<at::Tensor> shrunk;
+  if (!is_row_major && !info.first_mutated) shrunk = on_shrunk(op, info, arguments);
   for (size_t i = 0; i < info.returns.size() && info.returns[i].kind == ReturnRule::Kind::kFresh; ++i) {
-    lazy::OutputSpec& spec = plan.signature.outputs[i];
+    const lazy::OutputSpec& spec = plan.signature.outputs[i];
     if (!spec.is_defined) continue;
     auto strides = cpu_strides(info.name, arguments, i, spec.type.dims);
-    if (!strides) continue;
-    spec.strides = std::move(*strides);
-    CallPlan::Output& output = plan.outputs[i];
-    output.is_contiguous = spec.strides == row_major_strides(spec.type.dims);
-    output.layout = output.is_contiguous ? nullptr : lazy::intern_layout(spec.type.dims, spec.strides);
+    if (!strides && i < shrunk.size()) strides = strides_in_order_of(shrunk[i], spec.type.dims);
+    if (strides) set_strides(plan, i, std::move(*strides));
   }
 }
 
@@ -101,12 +113,13 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
   torch::jit::Stack stack = on_meta(info, arguments);
   const torch::jit::Stack meta_arguments = stack;  // in-place and out= operators change these
   if (run_meta(op, info, arguments, stack)) {
+    check_inplace_sizes(op, info, arguments, meta_arguments);
     add_fresh_outputs(plan, info, stack);
     add_mutated_outputs(plan, info, meta_arguments);
   } else {
     infer_outputs_by_lowering(plan, info, arguments);
   }
-  follow_cpu_strides(plan, info, arguments);
+  follow_cpu_strides(plan, op, info, arguments);
 }
 
 }  // namespace
@@ -125,6 +138,7 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
     return plan;
   }
   check_overlaps(op, info, arguments);
+  check_out_types(op, info, arguments);
   try {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (info.arguments[i].is_out) break;  // out= arguments come last and are outputs only

@@ -3,7 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
+#include <vector>
 
 namespace torch_pjrt {
 namespace {
@@ -35,6 +37,13 @@ constexpr Rule kRules[] = {
     {"aten::max_unpool2d", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::roll", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::binary_cross_entropy", Rule::Kind::kLikeArgument, 1, 0, 1},
+    {"aten::native_batch_norm", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::_native_batch_norm_legit", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::_native_batch_norm_legit_no_training", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::_batch_norm_with_update", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::native_dropout_backward", Rule::Kind::kLikeArgument, 1, 0, 1},
+    {"aten::normal", Rule::Kind::kRowMajor, 1, 0, 1},
+    {"aten::nonzero_static", Rule::Kind::kRowMajor, 1, 0, 1},
     {"aten::rrelu_with_noise", Rule::Kind::kRowMajor, 1, 0, 1},
 };
 
@@ -71,6 +80,25 @@ std::optional<Dims> cpu_strides(const std::string& name, Arguments arguments, si
       return row_major_strides(sizes);
   }
   return std::nullopt;
+}
+
+std::optional<Dims> strides_in_order_of(const at::Tensor& example, const Dims& sizes) {
+  if (!example.defined() || example.dim() != static_cast<int64_t>(sizes.size())) return std::nullopt;
+  if (!example.is_non_overlapping_and_dense()) return std::nullopt;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (example.sizes()[i] != std::min<int64_t>(sizes[i], 2)) return std::nullopt;
+  }
+  std::vector<size_t> inner_first(sizes.size());
+  std::iota(inner_first.rbegin(), inner_first.rend(), size_t{0});
+  std::stable_sort(inner_first.begin(), inner_first.end(),
+                   [&](size_t a, size_t b) { return example.strides()[a] < example.strides()[b]; });
+  Dims strides(sizes.size());
+  int64_t next = 1;
+  for (const size_t dim : inner_first) {
+    strides[dim] = next;
+    next *= std::max<int64_t>(sizes[dim], 1);
+  }
+  return strides;
 }
 
 }  // namespace torch_pjrt

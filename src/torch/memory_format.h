@@ -1,6 +1,7 @@
 // Strides of results where PyTorch's CPU kernel decides them and no meta kernel tells.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
 #include <cstddef>
@@ -15,5 +16,9 @@ namespace torch_pjrt {
 // nullopt when what the meta kernel says holds. `sizes` are the result's.
 std::optional<Dims> cpu_strides(const std::string& name, c10::ArrayRef<c10::IValue> arguments, size_t output,
                                 const Dims& sizes);
+
+// Dense strides for `sizes`, of the order that the dimensions of `example` have: a result of the same operator on
+// smaller tensors, two elements for two or more. nullopt when it is none.
+std::optional<Dims> strides_in_order_of(const at::Tensor& example, const Dims& sizes);
 
 }  // namespace torch_pjrt

@@ -430,7 +430,9 @@ void Recorder::call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* sta
     num_aten_calls_->add();
     return std::nullopt;
   });
-  if (why_not) run_on_cpu(op, stack, why_not->empty() ? reason : concat(reason, "; ", *why_not));
+  if (!why_not) return;
+  check_overlaps(op, info_, torch::jit::last(*stack, info_.arguments.size()));  // copies would not overlap
+  run_on_cpu(op, stack, why_not->empty() ? reason : concat(reason, "; ", *why_not));
 }
 
 void record_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {

@@ -31,6 +31,16 @@ struct Trial {
 Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value);
 // Throws what eager PyTorch throws about memory that is written and met twice.
 void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// Throws what eager PyTorch throws about an out= tensor of a type that the operator does not write.
+void check_out_types(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// Throws what eager PyTorch throws about an operator in place whose result is larger than its tensor: some meta kernels
+// resize. `meta_arguments` are the stand-ins after the meta kernel ran.
+void check_inplace_sizes(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                         c10::ArrayRef<c10::IValue> meta_arguments);
+// The CPU's results for tensors of the same strides' order with at most two elements a dimension; none when such a call
+// means nothing, or fails.
+std::vector<at::Tensor> on_shrunk(const c10::OperatorHandle& op, const OpInfo& info,
+                                  c10::ArrayRef<c10::IValue> arguments);
 // True when the CPU raises NotImplementedError for these dtypes. An operator that the CPU has for float32 works for the
 // smaller floats too: accelerators have the kernels that the CPU lacks.
 bool cpu_lacks_kernel(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);

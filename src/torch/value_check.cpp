@@ -22,10 +22,16 @@ void check_range(const at::Tensor& index, int64_t low, int64_t high, std::string
   }
 }
 
+void require(const at::Tensor& flag, std::string_view words) { TORCH_CHECK(flag.item<bool>(), words); }
+
 TORCH_LIBRARY(torch_pjrt, m) {
+  m.def("require(Tensor flag, str words) -> ()");
   m.def("check_range(Tensor index, int low, int high, str before, str? after, bool is_index_error) -> ()");
 }
-TORCH_LIBRARY_IMPL(torch_pjrt, CPU, m) { m.impl("check_range", check_range); }
+TORCH_LIBRARY_IMPL(torch_pjrt, CPU, m) {
+  m.impl("check_range", check_range);
+  m.impl("require", require);
+}
 
 }  // namespace
 }  // namespace torch_pjrt

@@ -5,8 +5,8 @@ Everything is recorded first and computed by one program; then results are compa
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import itertools
 import random
 import warnings
 import zlib
@@ -26,6 +26,8 @@ DTYPES = (
     torch.uint8, torch.bool, torch.complex64,
 )  # fmt: skip
 
+DEVICES = ("xla", "cpu")
+
 
 def full_name(op: OpInfo) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
@@ -44,6 +46,15 @@ def tensors_of(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
+def spread(count: int, most: int, name: str) -> list[int]:
+    """At most `most` of the indices below `count`: the first, the last, and others drawn by `name`."""
+    if count <= most:
+        return list(range(count))
+    ends = [0, count - 1][:most]
+    drawn = random.Random(zlib.crc32(name.encode())).sample(range(1, count - 1), most - len(ends))
+    return sorted([*ends, *drawn])
+
+
 def seed(text: str) -> None:
     number = zlib.crc32(text.encode())
     torch.manual_seed(number)
@@ -59,25 +70,35 @@ def whole_storage(x: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())
 
 
-def strided_on_xla(x: torch.Tensor) -> torch.Tensor:
-    """`x` on xla with its strides, offset, and the rest of its storage."""
+def strided_on_xla(x: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
+    """`x` on xla with its strides, offset, and the rest of its storage, which is moved once for all its tensors."""
     if x.is_conj():
-        return strided_on_xla(x.conj()).conj()
+        return strided_on_xla(x.conj(), storages).conj()
     if x.is_neg():
-        return torch._neg_view(strided_on_xla(torch._neg_view(x)))
+        return torch._neg_view(strided_on_xla(torch._neg_view(x), storages))
     if x.device.type != "cpu":
         return x
-    if is_whole_storage(x):
+    if x.layout != torch.strided:
         return x.detach().to("xla")
-    return whole_storage(x).to("xla").as_strided(x.shape, x.stride(), x.storage_offset())
+    key = x.untyped_storage()._cdata
+    if key not in storages:
+        storages[key] = x.detach().to("xla") if is_whole_storage(x) else whole_storage(x).to("xla")
+    base = storages[key]
+    if base.dtype != x.dtype:
+        base = base.view(-1).view(x.dtype)
+    return base.as_strided(x.shape, x.stride(), x.storage_offset())
 
 
 def moved(tree: Any) -> Any:
-    """The same arguments with tensors on xla, and xla where they name the device."""
+    """The same arguments with tensors on xla, and xla where they name the device. Tensors of one storage stay so."""
+    storages: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
 
     def move(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
-            return strided_on_xla(leaf).detach().requires_grad_(leaf.requires_grad)
+            if id(leaf) not in tensors:
+                tensors[id(leaf)] = strided_on_xla(leaf, storages).detach().requires_grad_(leaf.requires_grad)
+            return tensors[id(leaf)]
         return "xla" if leaf == "cpu" or (isinstance(leaf, torch.device) and leaf.type == "cpu") else leaf
 
     return pytree.tree_map(move, tree)
@@ -95,6 +116,20 @@ def copied(tree: Any) -> Any:
         return view.requires_grad_(x.requires_grad)
 
     return pytree.tree_map(copy, tree)
+
+
+def with_reversed_strides(x: Any) -> Any:
+    """The same elements, stored in the order of the dimensions from last to first."""
+    if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.dim() < 2:
+        return x
+    order = tuple(reversed(range(x.dim())))
+    return x.detach().permute(order).contiguous().permute(order)
+
+
+def on_default_device(device: str, sample: SampleInput) -> contextlib.AbstractContextManager[Any]:
+    """Makes `device` that of factories whose arguments name none."""
+    is_named = "device" in sample.kwargs or tensors_of((sample.input, sample.args, sample.kwargs))
+    return contextlib.nullcontext() if is_named else torch.device(device)
 
 
 def first_line(error: Exception) -> str:
@@ -126,6 +161,10 @@ class Difference:
     kind: str  # value, stride, error, inplace, out, method, gradient, gradgrad
     text: str
 
+    @property
+    def where(self) -> str:
+        return self.text.split(":", 1)[0]
+
 
 @dataclasses.dataclass
 class Pair:
@@ -135,18 +174,33 @@ class Pair:
     expected: Any
 
 
+@dataclasses.dataclass(frozen=True)
+class Extent:
+    """How many samples run at most, and how many of those in all variants, with gradients, with second gradients."""
+
+    samples: int
+    variants: int
+    gradients: int
+    second_gradients: int
+
+
+# More make XLA's time to compile a program grow faster than the program.
+SAMPLES_A_PROGRAM = 64
+
+
 class Comparison:
     def __init__(self, op: OpInfo, dtype: torch.dtype, compare_values: bool = True) -> None:
         self.op, self.dtype, self.compare_values = op, dtype, compare_values
         self.pairs: list[Pair] = []
         self.differences: list[Difference] = []
         self.cases = 0
+        self.kinds: set[str] = set()
+        self.samples = self.all_samples = 0
         self.override = self.tolerance_override()
 
     # --- recording -----------------------------------------------------------------------------------------------
 
-    def run(self, most_samples: int, most_variants: int) -> list[Difference]:
-        """`most_variants` samples run in place, with out= and so on; twice as many are differentiated."""
+    def run(self, extent: Extent) -> list[Difference]:
         has_gradients = self.dtype.is_floating_point or self.dtype.is_complex
         differentiable = (
             self.compare_values
@@ -154,33 +208,52 @@ class Comparison:
             and self.op.supports_autograd
             and self.dtype in self.op.backward_dtypes
         )
-        seed(full_name(self.op))
+        name = f"{full_name(self.op)} {dtype_name(self.dtype)}"
+        seed(name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            samples = self.op.sample_inputs("cpu", self.dtype, requires_grad=differentiable)
-            for i, sample in enumerate(itertools.islice(samples, most_samples)):
-                sample = SampleInput(sample.input, args=sample.args, kwargs=sample.kwargs)
-                has_variants = i < most_variants
-                self.compare_call(f"sample {i}", sample, differentiable and i < 2 * most_variants, has_variants)
-                if has_variants:
+            samples = list(self.op.sample_inputs("cpu", self.dtype, requires_grad=differentiable))
+            chosen = spread(len(samples), extent.samples, name)
+            self.samples, self.all_samples = len(chosen), len(samples)
+            varied, once, twice = (
+                {chosen[i] for i in spread(len(chosen), most, name)}
+                for most in (extent.variants, extent.gradients, extent.second_gradients)
+            )
+            for position, i in enumerate(chosen):
+                sample = SampleInput(samples[i].input, args=samples[i].args, kwargs=samples[i].kwargs)
+                self.compare_call(f"sample {i}", sample, differentiable and i in once, i in twice)
+                if i in varied:
                     self.compare_strided(f"sample {i}, strided", sample)
+                    self.compare_transposed(f"sample {i}, transposed", sample)
                     self.compare_inplace(f"sample {i}, in place", sample)
                     self.compare_method(f"sample {i}, method", sample)
-                    self.compare_out(f"sample {i}, out=", sample, is_first=i == 0)
-            torch_xla.sync()
-            for pair in self.pairs:
-                self.compare_pair(pair)
+                    self.compare_out(f"sample {i}, out=", sample, is_first=i == chosen[0])
+                if position % SAMPLES_A_PROGRAM == SAMPLES_A_PROGRAM - 1:
+                    self.compare_pairs()
+            self.compare_pairs()
         return self.differences
 
-    def call(self, function: Callable[..., Any], sample: SampleInput, detach: bool = True) -> Callable[[], Any]:
+    def compare_pairs(self) -> None:
+        torch_xla.sync()
+        for pair in self.pairs:
+            self.compare_pair(pair)
+        self.pairs.clear()
+
+    def call(
+        self, function: Callable[..., Any], sample: SampleInput, device: str, detach: bool = True
+    ) -> Callable[[], Any]:
         def run() -> Any:
             seed("call")
-            if not detach:
-                return function(sample.input, *sample.args, **sample.kwargs)
-            with torch.no_grad():
+            with torch.set_grad_enabled(not detach), on_default_device(device, sample):
                 return function(sample.input, *sample.args, **sample.kwargs)
 
         return run
+
+    def outcomes(
+        self, function: Callable[..., Any], actual: SampleInput, expected: SampleInput, detach: bool = True
+    ) -> list[Outcome]:
+        pairs = zip((actual, expected), DEVICES, strict=True)
+        return [outcome(self.call(function, sample, device, detach)) for sample, device in pairs]
 
     def on_both(self, sample: SampleInput) -> tuple[SampleInput, SampleInput]:
         trees = (sample.input, sample.args, sample.kwargs)
@@ -190,6 +263,7 @@ class Comparison:
     def add(self, kind: str, where: str, actual: Outcome, expected: Outcome) -> bool:
         """Notes a pair of outcomes; true when both have values."""
         self.cases += 1
+        self.kinds.add(kind)
         if expected.error is None and actual.error is None:
             self.pairs.append(Pair(kind, where, actual.value, expected.value))
             return True
@@ -206,7 +280,7 @@ class Comparison:
 
     def compare_call(self, where: str, sample: SampleInput, differentiable: bool, twice: bool) -> None:
         actual, expected = self.on_both(sample)
-        results = [outcome(self.call(self.op, x, detach=not differentiable)) for x in (actual, expected)]
+        results = self.outcomes(self.op, actual, expected, detach=not differentiable)
         if not self.add("value", where, *results) or not differentiable:
             return
         inputs = [tensors_of((x.input, x.args, x.kwargs)) for x in (actual, expected)]
@@ -221,7 +295,7 @@ class Comparison:
         if not roots[1] or not leaves[1]:
             return
         seeds = [torch.randn(x.shape, dtype=x.dtype) for x in roots[1]]
-        seeds = [[x.to(device) for x in seeds] for device in ("xla", "cpu")]
+        seeds = [[x.to(device) for x in seeds] for device in DEVICES]
         gradients = [
             outcome(
                 lambda i=i: torch.autograd.grad(roots[i], leaves[i], seeds[i], allow_unused=True, create_graph=twice)
@@ -234,7 +308,7 @@ class Comparison:
         if len(second[0]) != len(second[1]) or not second[1]:
             return
         seeds = [torch.randn(x.shape, dtype=x.dtype) for x in second[1]]
-        seeds = [[x.to(device) for x in seeds] for device in ("xla", "cpu")]
+        seeds = [[x.to(device) for x in seeds] for device in DEVICES]
         results = [
             outcome(lambda i=i: torch.autograd.grad(second[i], leaves[i], seeds[i], allow_unused=True))
             for i in range(2)
@@ -243,19 +317,26 @@ class Comparison:
 
     def compare_strided(self, where: str, sample: SampleInput) -> None:
         strided = outcome(sample.noncontiguous)
-        if strided.error is not None:
-            return
-        actual, expected = self.on_both(strided.value)
-        trees = (strided.value.input, strided.value.args, strided.value.kwargs)
-        expected = SampleInput(trees[0], args=trees[1], kwargs=trees[2])
-        self.add("value", where, outcome(self.call(self.op, actual)), outcome(self.call(self.op, expected)))
+        if strided.error is None:
+            self.compare_as_it_is(where, strided.value)
+
+    def compare_transposed(self, where: str, sample: SampleInput) -> None:
+        trees = (sample.input, sample.args, sample.kwargs)
+        if any(x.dim() > 1 and x.layout == torch.strided for x in tensors_of(trees)):
+            trees = pytree.tree_map(with_reversed_strides, trees)
+            self.compare_as_it_is(where, SampleInput(trees[0], args=trees[1], kwargs=trees[2]))
+
+    def compare_as_it_is(self, where: str, sample: SampleInput) -> None:
+        """The CPU gets the very tensors of the sample, xla the same strides."""
+        actual, _ = self.on_both(sample)
+        self.add("value", where, *self.outcomes(self.op, actual, sample))
 
     def compare_inplace(self, where: str, sample: SampleInput) -> None:
         inplace = self.op.get_inplace()
         if inplace is None or not isinstance(sample.input, torch.Tensor):
             return
         actual, expected = self.on_both(sample)
-        results = [outcome(self.call(inplace, x)) for x in (actual, expected)]
+        results = self.outcomes(inplace, actual, expected)
         if self.add("inplace", where, *results):
             self.pairs.append(Pair("inplace", f"{where}, self", actual.input, expected.input))
 
@@ -264,12 +345,12 @@ class Comparison:
         if method is None or not isinstance(sample.input, torch.Tensor):
             return
         actual, expected = self.on_both(sample)
-        self.add("method", where, *(outcome(self.call(method, x)) for x in (actual, expected)))
+        self.add("method", where, *self.outcomes(method, actual, expected))
 
     def compare_out(self, where: str, sample: SampleInput, is_first: bool) -> None:
         if not self.op.supports_out or "out" in sample.kwargs:
             return
-        result = outcome(self.call(self.op, sample)).value
+        result = outcome(self.call(self.op, sample, "cpu")).value
         is_tensor = isinstance(result, torch.Tensor)
         if not is_tensor and not (isinstance(result, tuple) and all(isinstance(x, torch.Tensor) for x in result)):
             return
@@ -277,8 +358,10 @@ class Comparison:
         def with_out(label: str, make: Callable[[torch.Tensor], torch.Tensor]) -> None:
             outs = pytree.tree_map(make, result if is_tensor else tuple(result))
             results = []
-            for arguments, out in zip(self.on_both(sample), (moved(outs), outs), strict=True):
-                function = self.call(lambda *args, out=out, **kwargs: self.op(*args, out=out, **kwargs), arguments)
+            for arguments, out, device in zip(self.on_both(sample), (moved(outs), outs), DEVICES, strict=True):
+                function = self.call(
+                    lambda *args, out=out, **kwargs: self.op(*args, out=out, **kwargs), arguments, device
+                )
                 results.append((outcome(function), out))
             if self.add("out", f"{where} {label}", results[0][0], results[1][0]):
                 self.pairs.append(Pair("out", f"{where} {label}, out", results[0][1], results[1][1]))
@@ -380,6 +463,13 @@ def error_cases(op: OpInfo) -> Iterator[tuple[SampleInput, SampleInput]]:
         yield tuple(SampleInput(x[0], args=x[1], kwargs=x[2]) for x in (moved(trees), trees))
 
 
+def finished(op: OpInfo, sample: SampleInput) -> Any:
+    """Also waits: what the values make an error is known when they are."""
+    value = op(sample.input, *sample.args, **sample.kwargs)
+    torch_xla.sync(wait=True)
+    return value
+
+
 def error_differences(op: OpInfo) -> list[str]:
     """Error inputs for which xla raises another class, or another first line, than the CPU."""
     found = []
@@ -388,8 +478,8 @@ def error_differences(op: OpInfo) -> list[str]:
         for i, samples in enumerate(error_cases(op)):
             words = []
             for sample in samples:
-                error = outcome(lambda s=sample: op(s.input, *s.args, **s.kwargs)).error
-                words.append(in_words(error))
-            if words[0] != words[1]:
+                words.append(in_words(outcome(lambda s=sample: finished(op, s)).error))
+            # What is found while a program runs names the program, too.
+            if words[0] != words[1] and not words[0].startswith(f"{words[1]} (in program "):
                 found.append(f"error input {i}: xla: {words[0]}; CPU: {words[1]}")
     return found
