@@ -31,6 +31,9 @@ if(TORCH_PJRT_FFI_INCLUDE_DIR)
   target_include_directories(torch_pjrt SYSTEM PRIVATE ${TORCH_PJRT_FFI_INCLUDE_DIR})
   target_compile_definitions(torch_pjrt PRIVATE TORCH_PJRT_HAVE_FFI)
 endif()
+# The OpenMP that PyTorch's kernels run on: host calls set its number of threads.
+find_library(TORCH_GOMP NAMES libgomp.so.1 PATHS ${TORCH_DIR}/lib NO_DEFAULT_PATH REQUIRED)
+target_link_libraries(torch_pjrt PRIVATE ${TORCH_GOMP})
 target_precompile_headers(torch_pjrt PRIVATE <ATen/core/Tensor.h> <torch/library.h> <string> <unordered_map> <vector>)
 # An installed torch_xla lies beside torch. A build tree finds torch by the absolute path that CMake adds.
 set_target_properties(torch_pjrt PROPERTIES

@@ -177,7 +177,12 @@ c10::OperatorHandle find_operator(const std::string& name) {
 HostCallPlan parse_host_call(std::string_view text) {
   Reader words(text);
   const std::string name(words.word());
-  HostCallPlan plan{name, find_operator(name), name == "aten::mm.out" || name == "aten::bmm.out", {}, {}};
+  HostCallPlan plan;
+  plan.name = name;
+  plan.op = find_operator(name);
+  plan.is_matmul = name == "aten::mm.out" || name == "aten::bmm.out";
+  plan.batch_rule = find_batch_rule(name);
+  plan.is_linear = name == "aten::batch_norm_update_stats" || name == "aten::native_batch_norm_backward";
   for (std::string_view word = words.word(); word != "|"; word = words.word()) {
     plan.arguments.push_back(parse_argument(word));
   }

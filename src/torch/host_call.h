@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "torch/host_batch.h"
+
 namespace torch_pjrt {
 
 struct HostCallPlan {
@@ -45,8 +47,10 @@ struct HostCallPlan {
   };
 
   std::string name;  // with the overload
-  c10::OperatorHandle op;
+  std::optional<c10::OperatorHandle> op;
   bool is_matmul = false;  // mm or bmm into the result
+  const BatchRule* batch_rule = nullptr;
+  bool is_linear = false;  // touches each element a few times
   std::vector<Argument> arguments;
   std::vector<Result> results;
 };

@@ -15,6 +15,7 @@
 #include "exec/host_calls.h"
 #include "torch/host_call.h"
 #include "torch/host_matmul.h"
+#include "torch/host_team.h"
 #include "xla/ffi/api/c_api.h"
 
 namespace torch_pjrt {
@@ -147,12 +148,13 @@ class Call {
   void run() {
     if (plan_.is_matmul) return host_matmul(tensor(plan_.arguments[0]), tensor(plan_.arguments[1]), results_[0]);
     torch::jit::Stack stack;
-    const auto& declared = plan_.op.schema().arguments();
+    const auto& declared = plan_.op->schema().arguments();
     for (size_t i = 0; i < plan_.arguments.size();) {
       TORCH_CHECK(stack.size() < declared.size(), "host call: more arguments than the schema has");
       stack.push_back(next_argument(i, declared[stack.size()].type()));
     }
-    plan_.op.callBoxed(&stack);
+    if (plan_.batch_rule != nullptr && call_in_shares(*plan_.batch_rule, *plan_.op, stack, results_)) return;
+    plan_.op->callBoxed(&stack);
     // An out= kernel has written the results already.
     if (!has_out_) write_results(stack);
   }
@@ -243,7 +245,7 @@ class Call {
                   result.sizes());
       result.copy_(value);
     };
-    const auto& returns = plan_.op.schema().returns();
+    const auto& returns = plan_.op->schema().returns();
     for (size_t i = 0; i < returned.size(); ++i) {
       const auto* alias = returns[i].alias_info();
       if (alias != nullptr && alias->isWrite()) continue;
@@ -262,6 +264,22 @@ class Call {
   bool has_out_ = false;
 };
 
+// Where each element is touched a few times: below it, what other threads would do is less than waking them costs.
+constexpr int64_t kMinBytesForThreads = 4 << 20;
+
+int64_t size_bytes(const XLA_FFI_Buffer& buffer) {
+  return c10::multiply_integers(buffer.dims, buffer.dims + buffer.rank) *
+         static_cast<int64_t>(c10::elementSize(scalar_type(buffer.dtype)));
+}
+
+// Of all operands and results.
+int64_t size_bytes(const XLA_FFI_CallFrame& frame) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < frame.args.size; ++i) sum += size_bytes(*static_cast<XLA_FFI_Buffer*>(frame.args.args[i]));
+  for (int64_t i = 0; i < frame.rets.size; ++i) sum += size_bytes(*static_cast<XLA_FFI_Buffer*>(frame.rets.rets[i]));
+  return sum;
+}
+
 // XLA runs independent calls on several threads, and each of them would start its own team of ATen's threads: as many
 // threads as the square of the cores. One call at a time has all of them. Nothing that waits for XLA runs under it.
 std::mutex& one_call_at_a_time() {
@@ -273,6 +291,8 @@ void run_call(const XLA_FFI_CallFrame& frame) {
   const c10::InferenceMode no_autograd;
   const HostCallPlan& plan = plan_of(call_text(frame.attrs));
   const std::lock_guard lock(one_call_at_a_time());
+  std::optional<SingleThreaded> alone;
+  if (plan.is_linear && size_bytes(frame) < kMinBytesForThreads) alone.emplace();
   Call(plan, frame).run();
 }
 

@@ -4,6 +4,10 @@
 #include <ATen/ops/mm.h>
 #include <dlfcn.h>
 
+#include <optional>
+
+#include "torch/host_team.h"
+
 namespace torch_pjrt {
 namespace {
 
@@ -24,9 +28,14 @@ bool prefers_mkldnn(const at::Tensor& lhs, const at::Tensor& out) {
   return out.scalar_type() == at::kFloat && out.numel() * lhs.size(-1) >= kMinProducts;
 }
 
+// About 100 us of one core.
+constexpr int64_t kMinProductsForThreads = int64_t{1} << 23;
+
 }  // namespace
 
 void host_matmul(const at::Tensor& lhs, const at::Tensor& rhs, at::Tensor& out) {
+  std::optional<SingleThreaded> alone;
+  if (out.numel() * lhs.size(-1) < kMinProductsForThreads) alone.emplace();
   if (auto* mkldnn_matmul = find_mkldnn_matmul(); mkldnn_matmul != nullptr && prefers_mkldnn(lhs, out)) {
     return mkldnn_matmul(lhs, rhs, out, 0, 1);
   }
