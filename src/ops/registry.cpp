@@ -56,6 +56,9 @@ const std::vector<Family>& families() {
       {sort_ops, true},
       {random_ops},
       {rnn_ops},
+      {ctc_loss_ops},
+      {fractional_pool_ops},
+      {histogram_ops},
       // clang-format on
   };
   return all;

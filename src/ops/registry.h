@@ -73,10 +73,7 @@ const OpTable& random_ops();
 const OpTable& rnn_ops();
 const OpTable& ctc_loss_ops();
 const OpTable& fractional_pool_ops();
-const OpTable& segment_ops();
 const OpTable& histogram_ops();
-const OpTable& orthogonal_ops();
-const OpTable& eigen_ops();
 const OpTable& foreach_ops();
 const OpTable& optimizer_ops();
 const OpTable& strided_ops();     // xla::strided_read, xla::strided_write

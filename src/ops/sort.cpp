@@ -207,44 +207,13 @@ Values lower_mode(LoweringContext& ctx) {
                     {gather_along(b, sorted.values, dim, first), gather_along(b, sorted.indices, dim, first)});
 }
 
-// The range [low, high] that the bins divide: the data's own where min equals max.
-std::pair<Expr, Expr> histogram_range(LoweringContext& ctx, const Expr& x) {
-  Builder& b = ctx.b;
-  const double min = ctx.real("min", 0.0), max = ctx.real("max", 0.0);
-  if (min != max || x.dims()[0] == 0) {
-    const double widen = min == max ? 1.0 : 0.0;
-    return {Expr(b, b.constant(min - widen, x.dtype())), Expr(b, b.constant(max + widen, x.dtype()))};
-  }
-  const Expr low(b, b.reduce(Reduction::kMin, x, {0})), high(b, b.reduce(Reduction::kMax, x, {0}));
-  return {select(low == high, low - 1.0, low), select(low == high, high + 1.0, high)};
-}
-
-Values lower_histc(LoweringContext& ctx) {
-  Builder& b = ctx.b;
-  const int64_t bins = ctx.integer("bins", 100);
-  const Value self = ctx.tensor("self");
-  if (!is_floating(self.dtype())) ctx.decline("histogram of integers");
-  const Expr x(b, b.reshape(self, {self.numel()}));
-  const auto [low, high] = histogram_range(ctx, x);
-  const Expr scaled = (x - low) * static_cast<double>(bins) / (high - low);
-  const Expr bin = minimum(scaled.convert(DType::kS32), static_cast<double>(bins - 1));
-  // Elements outside the range go past the end, where nothing is written.
-  const Value target = select((x >= low) & (x <= high), bin, static_cast<double>(bins));
-  return {
-      scatter_rows(b, b.splat(0.0, {x.dtype(), {bins}}), 0, target, x.like(1.0), combine_update(b, Reduction::kAdd))};
-}
-
 }  // namespace
 
 const OpTable& sort_ops() {
   static const OpTable table = {
-      {.name = "aten::sort", .lower = lower_sort},
-      {.name = "aten::topk", .lower = lower_topk},
-      {.name = "aten::kthvalue", .lower = lower_kthvalue},
-      {.name = "aten::median", .lower = lower_median},
-      {.name = "aten::nanmedian", .lower = lower_nanmedian},
-      {.name = "aten::mode", .lower = lower_mode},
-      {.name = "aten::histc", .lower = lower_histc, .static_args = {"min", "max"}},
+      {.name = "aten::sort", .lower = lower_sort},           {.name = "aten::topk", .lower = lower_topk},
+      {.name = "aten::kthvalue", .lower = lower_kthvalue},   {.name = "aten::median", .lower = lower_median},
+      {.name = "aten::nanmedian", .lower = lower_nanmedian}, {.name = "aten::mode", .lower = lower_mode},
   };
   return table;
 }

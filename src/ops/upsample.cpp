@@ -2,6 +2,7 @@
 // CPU kernels.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <optional>
 
 #include "ops/elementwise.h"
@@ -121,7 +122,62 @@ Taps cubic_taps(const Line& line, bool align_corners) {
   return taps;
 }
 
-enum class Mode { kNearest, kNearestExact, kLinear, kCubic };
+// Interpolation that, where it makes an image smaller, widens its filter: `radius` elements at a scale of 1.
+template <typename Real>
+Taps antialiased_taps(const Line& line, bool align_corners, int radius, Real (*filter)(Real x)) {
+  const Real scale = Source<Real>(line, align_corners).scale();
+  const Real widening = std::max(scale, Real(1));
+  const Real support = static_cast<Real>(radius) * widening;
+  Taps taps(line.input);
+  for (int64_t i = 0; i < line.output; ++i) {
+    const Real center = scale * (static_cast<Real>(i) + Real(0.5));
+    const auto first = std::max(static_cast<int64_t>(center - support + Real(0.5)), int64_t{0});
+    const auto end = std::min(static_cast<int64_t>(center + support + Real(0.5)), line.input);
+    std::vector<Tap> row;
+    Real total = 0;
+    for (int64_t k = first; k < end; ++k) {
+      const Real weight = filter((static_cast<Real>(k) - center + Real(0.5)) / widening);
+      row.push_back({k, weight});
+      total += weight;
+    }
+    for (Tap& tap : row) tap.weight = static_cast<Real>(tap.weight) / total;
+    taps.add(std::move(row));
+  }
+  return taps;
+}
+
+template <typename Real>
+Real triangle(Real x) {
+  return std::max(Real(1) - std::abs(x), Real(0));
+}
+
+// The cubic convolution kernel with a = -0.5.
+template <typename Real>
+Real sharp_cubic(Real x) {
+  constexpr Real a = Real(-0.5);
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : Real(0);
+}
+
+template <typename Real>
+Real lanczos(Real x) {
+  const auto sinc = [](Real t) {
+    const Real angle = t * std::numbers::pi_v<Real>;
+    return t == 0 ? Real(1) : std::sin(angle) / angle;
+  };
+  return std::abs(x) < 3 ? sinc(x) * sinc(x / 3) : Real(0);
+}
+
+enum class Mode {
+  kNearest,
+  kNearestExact,
+  kLinear,
+  kCubic,
+  kAntialiasedLinear,
+  kAntialiasedCubic,
+  kAntialiasedLanczos
+};
 
 template <typename Real>
 Taps make_taps(Mode mode, const Line& line, bool align_corners) {
@@ -134,6 +190,12 @@ Taps make_taps(Mode mode, const Line& line, bool align_corners) {
       return linear_taps<Real>(line, align_corners);
     case Mode::kCubic:
       return cubic_taps<Real>(line, align_corners);
+    case Mode::kAntialiasedLinear:
+      return antialiased_taps<Real>(line, align_corners, 1, triangle<Real>);
+    case Mode::kAntialiasedCubic:
+      return antialiased_taps<Real>(line, align_corners, 2, sharp_cubic<Real>);
+    case Mode::kAntialiasedLanczos:
+      return antialiased_taps<Real>(line, align_corners, 3, lanczos<Real>);
   }
   TP_CHECK(false, "unknown interpolation");
 }
@@ -163,7 +225,7 @@ Values interpolate(LoweringContext& ctx, Mode mode) {
   const bool is_backward = ctx.has("grad_output");
   Value x = ctx.tensor(is_backward ? "grad_output" : "self");
   const DType dtype = x.dtype();
-  const bool is_weighted = mode == Mode::kLinear || mode == Mode::kCubic;
+  const bool is_weighted = mode != Mode::kNearest && mode != Mode::kNearestExact;
   if (is_weighted && !is_floating(dtype)) ctx.decline("integer images");
   const Dims output = ctx.ints("output_size");
   const Dims input = is_backward ? ctx.ints("input_size") : x.dims();
@@ -184,6 +246,9 @@ Values lower_nearest(LoweringContext& ctx) { return interpolate(ctx, Mode::kNear
 Values lower_nearest_exact(LoweringContext& ctx) { return interpolate(ctx, Mode::kNearestExact); }
 Values lower_linear(LoweringContext& ctx) { return interpolate(ctx, Mode::kLinear); }
 Values lower_cubic(LoweringContext& ctx) { return interpolate(ctx, Mode::kCubic); }
+Values lower_linear_aa(LoweringContext& ctx) { return interpolate(ctx, Mode::kAntialiasedLinear); }
+Values lower_cubic_aa(LoweringContext& ctx) { return interpolate(ctx, Mode::kAntialiasedCubic); }
+Values lower_lanczos_aa(LoweringContext& ctx) { return interpolate(ctx, Mode::kAntialiasedLanczos); }
 
 OpEntry entry(std::string_view name, Lowering lower) {
   return {.name = name, .lower = lower, .static_args = {"scales", "scales_d", "scales_h", "scales_w"}};
@@ -213,6 +278,12 @@ const OpTable& upsample_ops() {
       entry("aten::upsample_trilinear3d_backward", lower_linear),
       entry("aten::upsample_bicubic2d", lower_cubic),
       entry("aten::upsample_bicubic2d_backward", lower_cubic),
+      entry("aten::_upsample_bilinear2d_aa", lower_linear_aa),
+      entry("aten::_upsample_bilinear2d_aa_backward", lower_linear_aa),
+      entry("aten::_upsample_bicubic2d_aa", lower_cubic_aa),
+      entry("aten::_upsample_bicubic2d_aa_backward", lower_cubic_aa),
+      entry("aten::_upsample_lanczos2d_aa", lower_lanczos_aa),
+      entry("aten::_upsample_lanczos2d_aa_backward", lower_lanczos_aa),
   };
   return table;
 }

@@ -64,6 +64,12 @@ DIFFERENCES = [
         "statistics of half types are float32, as on other accelerators",
         _HALF,
     ),
+    Row(
+        "nn.functional.ctc_loss",
+        "gradient",
+        "rounded elsewhere. Measured: up to 1.7e-4 relative, less than either differs from float64",
+        "float32",
+    ),
     Row("complex view_as_complex", "value", "XLA has no type complex32", "float16"),
     Row("sort argsort msort", "value out method gradient", _TIES, f"{_HALF} {_INTEGERS}"),
     Row("mode", "value out method gradient", _TIES, f"{_HALF} {_INTEGERS}"),

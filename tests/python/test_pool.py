@@ -107,3 +107,19 @@ def test_unpool_undoes_pool():
 def test_wrong_window_raises_at_the_call():
     with pytest.raises(RuntimeError, match="pad should be at most half of effective kernel size"):
         F.max_pool2d(torch.randn(1, 1, 8, 8).to("xla"), 2, padding=2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_fractional_max_pool(dtype):
+    image, samples = torch.randn(2, 3, 13, 9, dtype=dtype, requires_grad=True), torch.rand(2, 3, 2, dtype=dtype)
+    for kernel, size in ((2, (5, 4)), ((3, 2), (1, 3)), (3, (8, 7))):
+        assert_same(
+            lambda x, kernel=kernel, size=size: F.fractional_max_pool2d(
+                x, kernel, output_size=size, _random_samples=samples.to(x.device), return_indices=True
+            ),
+            image,
+        )
+    volume, samples = torch.randn(2, 3, 6, 8, 7, dtype=dtype, requires_grad=True), torch.rand(2, 3, 3, dtype=dtype)
+    assert_same(
+        lambda x: F.fractional_max_pool3d(x, 2, output_size=(3, 4, 3), _random_samples=samples.to(x.device)), volume
+    )

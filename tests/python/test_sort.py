@@ -106,3 +106,11 @@ def test_quantile(interpolation):
 def test_unique_in_the_fallback():
     assert_same(lambda x: torch.unique(x), TIED)
     assert_same(lambda x: torch.bincount(x.flatten()), TIED)
+
+
+def test_histc_of_integers():
+    """Other accelerators count integers, and models rely on it; the CPU does not."""
+    x = torch.tensor([0, 3, 1, 3, 7, 9, -1], dtype=torch.int32)
+    counts = torch.histc(x.to("xla"), bins=8, min=0, max=7)
+    assert counts.dtype == torch.int32
+    assert counts.tolist() == [1, 1, 0, 2, 0, 0, 0, 1]
