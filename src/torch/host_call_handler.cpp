@@ -255,7 +255,11 @@ class Call {
         write(returned[i].isTensor() ? returned[i].toTensor() : at::Tensor());
       }
     }
-    for (const at::Tensor& tensor : mutated_) write(tensor);
+    for (const at::Tensor& tensor : mutated_) {
+      // None in the place of a tensor that would be updated has a result that is not defined, and no tensor.
+      while (next < results_.size() && !results_[next].defined()) ++next;
+      write(tensor);
+    }
   }
 
   const HostCallPlan& plan_;

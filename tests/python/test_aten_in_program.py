@@ -151,6 +151,19 @@ def test_out(seeded):
         torch.testing.assert_close(a.cpu(), e)
 
 
+def test_none_where_a_tensor_would_be_updated(seeded):
+    inputs = [torch.randn(1, 2, 3), torch.rand(2), torch.rand(2)]
+
+    def normalize(device: torch.device | str) -> list[torch.Tensor]:
+        outs = tuple(torch.zeros(size, device=device) for size in ((1, 2, 3), (2,), (2,)))
+        x, weight, bias = (tensor.to(device) for tensor in inputs)
+        torch.native_batch_norm(x, weight, bias, None, None, True, 0.1, 1e-5, out=outs)
+        return [out.cpu() for out in outs]
+
+    for actual, expected in zip(normalize(DEVICE), normalize("cpu"), strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
 def test_numbers_do_not_recompile(custom, compiles, seeded):
     x = torch.ones(3, device=DEVICE)
     torch_xla.sync()
