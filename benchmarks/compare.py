@@ -98,6 +98,7 @@ class Summary:
     first: float | None
     second_process: float | None
     peak: float | None
+    mapped: float | None
     host: float | None
     loss_difference: float
 
@@ -109,6 +110,7 @@ def summarize(runs: dict[str, list[dict[str, Any]]], backend: str) -> Summary:
     firsts = [result["first"] for result in results if "first" in result]
     hosts = [statistics.median(result["host"]) for result in results if "host" in result]
     peaks = [result["peak_megabytes"] for result in results if "peak_megabytes" in result]
+    mapped = [result["mapped_megabytes"] for result in results if "mapped_megabytes" in result]
     return Summary(
         step=statistics.median(median_step(result) for result in results),
         ratio=statistics.median(ratios),
@@ -117,6 +119,7 @@ def summarize(runs: dict[str, list[dict[str, Any]]], backend: str) -> Summary:
         first=firsts[0] if firsts else None,
         second_process=statistics.median(firsts[1:]) if len(firsts) > 1 else None,
         peak=statistics.median(peaks) if peaks else None,
+        mapped=statistics.median(mapped) if mapped else None,
         host=statistics.median(hosts) if hosts else None,
         loss_difference=max(abs(result["loss"] - expected) / abs(expected) for result in results),
     )
@@ -163,8 +166,12 @@ def start_table(summaries: dict[str, dict[str, Summary]], backends: list[str]) -
 
 
 def memory_table(summaries: dict[str, dict[str, Summary]], backends: list[str]) -> str:
+    def cell(summary: Summary) -> str:
+        own = (summary.peak or 0) - (summary.mapped or 0)
+        return f"{summary.peak or 0:.0f} MB, {own:.0f} MB"
+
     shown = [b for b in backends if b != "xla_unmarked"]
-    rows = [[name, *(f"{summaries[name][b].peak or 0:.0f} MB" for b in shown)] for name in summaries]
+    rows = [[name, *(cell(summaries[name][b]) for b in shown)] for name in summaries]
     return table(["", *(TITLES[b] for b in shown)], rows)
 
 
@@ -197,7 +204,8 @@ includes the execution.
 
 ## Memory
 
-Peak resident memory while training, without the first steps and their compilation.
+Peak resident memory while training, without the first steps and their compilation; then without pages of files, which
+are libraries (the CPU plugin is a large one) and which processes share.
 
 {memory_table(summaries, backends)}
 """

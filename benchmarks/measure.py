@@ -76,6 +76,14 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def mapped_megabytes() -> float:
+    """Resident memory that is pages of files: libraries. Processes share it."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssFile:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
 def measure_unmarked(step: TorchStep, steps: int) -> dict[str, Any]:
     """A loop without a mark overlaps steps: only the whole can be timed."""
     for _ in range(WARMUP_STEPS + 1):
@@ -113,6 +121,7 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
         times.append(time.perf_counter() - start)
         hosts.append(recorded - start)
     result.update(first=times[0], steps=times[WARMUP_STEPS:], loss=float(loss), peak_megabytes=peak_megabytes())
+    result["mapped_megabytes"] = mapped_megabytes()
     if backend == "xla":
         result["host"] = hosts[WARMUP_STEPS:]
     return result

@@ -222,6 +222,7 @@ Ref<Program> compile_program(ProgramSpec spec) {
   pjrt::Executable executable = runtime.client().compile(spec.stablehlo, make_options(spec, runtime));
   const double seconds = seconds_since(start);
   compile_time.record(seconds);
+  runtime.return_compiler_memory(seconds);
   return make_ref<Program>(std::move(spec), std::move(executable), seconds, false);
 }
 

@@ -242,6 +242,11 @@ Ref<DeviceValue> Runtime::copy_to_device(const Ref<DeviceValue>& value, int devi
   return make_ref<DeviceValue>(value->type(), device, std::move(buffers), value->size_bytes());
 }
 
+void Runtime::return_compiler_memory(double compile_seconds) const {
+  constexpr double kWorthwhile = 0.05;
+  if (is_cpu_ && compile_seconds >= kWorthwhile) malloc_trim(0);
+}
+
 void Runtime::wait_all(int device) {
   this->device(device);
   const TimelineSpan span(TimelineEvent::Kind::kWait);
