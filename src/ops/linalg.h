@@ -19,4 +19,11 @@ Expr matrix_positions(stablehlo::Builder& b, const Dims& dims, bool of_columns);
 stablehlo::Value matrix_element(stablehlo::Builder& b, stablehlo::Value x, std::optional<stablehlo::Value> row,
                                 std::optional<stablehlo::Value> column);
 
+// An orthogonal factor [..., m, m], or with m by n elements for `thin`, m >= n, and the packed triangle [..., m, n] of
+// a matrix by Householder reflections, as LAPACK has them.
+struct OrthogonalFactors {
+  stablehlo::Value q, packed;
+};
+OrthogonalFactors factor_orthogonally(stablehlo::Builder& b, stablehlo::Value matrix, bool thin);
+
 }  // namespace torch_pjrt

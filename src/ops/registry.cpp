@@ -59,6 +59,8 @@ const std::vector<Family>& families() {
       {ctc_loss_ops},
       {fractional_pool_ops},
       {histogram_ops},
+      {orthogonal_ops},
+      {eigen_ops},
       // clang-format on
   };
   return all;

@@ -33,6 +33,9 @@ struct OpEntry {
   // Register our kernel over PyTorch's composite one even where that is CompositeImplicitAutograd. Only right when the
   // operator is never differentiated (an optimizer step, a mask).
   bool override_implicit = false;
+  // Where a program can call PyTorch's CPU kernel, that is recorded instead: results are the CPU's to the last bit, and
+  // so are strides and errors.
+  bool yields_to_kernel = false;
 };
 
 using OpTable = std::vector<OpEntry>;
@@ -74,6 +77,8 @@ const OpTable& rnn_ops();
 const OpTable& ctc_loss_ops();
 const OpTable& fractional_pool_ops();
 const OpTable& histogram_ops();
+const OpTable& orthogonal_ops();
+const OpTable& eigen_ops();
 const OpTable& foreach_ops();
 const OpTable& optimizer_ops();
 const OpTable& strided_ops();     // xla::strided_read, xla::strided_write

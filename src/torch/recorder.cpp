@@ -360,6 +360,11 @@ void record(lazy::Graph& graph, const OpInfo& info, const CallPlan& plan, c10::A
   note_recorded(graph, info, plan.signature, arguments);
 }
 
+bool calls_host_kernels() {
+  with_c10_errors([] { Runtime::get(); });  // knows whether the plugin takes calls
+  return host_kernels_on();
+}
+
 }  // namespace
 
 std::optional<std::string> Recorder::try_record(const c10::OperatorHandle& op, const OpInfo& info,
@@ -398,6 +403,8 @@ std::optional<std::string> Recorder::try_record(const c10::OperatorHandle& op, c
 void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const lazy::LocationScope line;
   if (info_.entry == nullptr) return call_kernel(op, stack, "no lowering");
+  if (info_.entry->yields_to_kernel && calls_host_kernels())
+    return call_kernel(op, stack, "PyTorch's kernel is preferred");
   const size_t num_arguments = info_.arguments.size();
   if (info_.takes_cpu_indices) move_cpu_indices(info_, *stack, num_arguments);
   const auto arguments = torch::jit::last(*stack, num_arguments);

@@ -325,10 +325,11 @@ def test_refused_arguments_are_refused_at_the_call():
 
 
 def test_switched_off_the_host_runs_it(without_kernels, seeded):
-    x = torch.randn(4, 3)
-    before = metrics.counter_value("aten::geqrf") or 0, calls("aten::geqrf")
-    torch.testing.assert_close(torch.geqrf(x.to(DEVICE))[0].cpu(), torch.geqrf(x)[0])
-    assert (metrics.counter_value("aten::geqrf"), calls("aten::geqrf")) == (before[0] + 1, before[1])
+    arguments = *torch.geqrf(torch.randn(4, 3)), torch.randn(4, 2)
+    before = metrics.counter_value("aten::ormqr") or 0, calls("aten::ormqr")
+    found = torch.ormqr(*(argument.to(DEVICE) for argument in arguments))
+    torch.testing.assert_close(found.cpu(), torch.ormqr(*arguments))
+    assert (metrics.counter_value("aten::ormqr"), calls("aten::ormqr")) == (before[0] + 1, before[1])
     with pytest.raises(torch.linalg.LinAlgError):
         torch.linalg.inv(torch.zeros(2, 2, device=DEVICE))
 
