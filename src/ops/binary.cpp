@@ -1,4 +1,5 @@
 // Elementwise operators of two operands, with PyTorch's type promotion.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -142,6 +143,10 @@ Expr gcd(const Expr& x, const Expr& y) {
 }
 
 Expr lcm(const Expr& x, const Expr& y) {
+  // C computes in int, and cuts off afterwards.
+  if (is_signed(x.dtype()) && size_bytes(x.dtype()) < 4) {
+    return lcm(x.convert(DType::kS32), y.convert(DType::kS32)).convert(x.dtype());
+  }
   const Expr divisor = gcd(x, y);
   const Expr product = x / select(divisor == 0.0, 1.0, divisor) * y;
   const Expr positive = is_signed(x.dtype()) ? abs(product) : product;
@@ -150,9 +155,14 @@ Expr lcm(const Expr& x, const Expr& y) {
 
 Expr as_logical(const Expr& x) { return x != x.like(0.0); }
 
-// Python numbers have no dimension; they were looked at when the call was made.
-void check_divisor(const Expr& y) {
-  if (is_integral(y.dtype()) && !y.dims().empty()) {
+// Numbers, and scalars that lie on the CPU, were looked at when the call was made.
+void check_divisor(const LoweringContext& ctx, const Expr& y) {
+  const auto& names = ctx.signature().schema->argument_names;
+  const auto at = static_cast<size_t>(std::find(names.begin(), names.end(), "other") - names.begin());
+  const lazy::Argument& argument = ctx.signature().arguments.at(at);
+  const bool is_on_device =
+      argument.kind == lazy::Argument::Kind::kTensor && argument.tensors[0].source == lazy::TensorRef::Source::kOperand;
+  if (is_integral(y.dtype()) && is_on_device) {
     require(y.builder(), (y != y.like(0.0)).value(), "ZeroDivisionError");
   }
 }
@@ -171,7 +181,7 @@ Values lower_binary(LoweringContext& ctx) {
     return Expr(ctx.b, ctx.operand(name, types.result)).convert(types.compute);
   };
   const Expr x = read(op.lhs), y = read(op.rhs);
-  if (divides(ctx.name())) check_divisor(y);
+  if (divides(ctx.name())) check_divisor(ctx, y);
   return {finish(op.function(x, y), types)};
 }
 
@@ -196,9 +206,15 @@ Values lower_add(LoweringContext& ctx) {
 // the NaN of infinity times false.
 Values lower_mul(LoweringContext& ctx) {
   const DType dtype = ctx.result_type({"self", "other"});
-  const bool is_masked = ctx.tensor_dtype("other") == DType::kPred && !is_integral(dtype) && dtype != DType::kPred;
-  const bool mixed = !is_masked && is_mixed(ctx, {"self", "other"}, dtype);
+  const bool keeps_nan = !is_integral(dtype) && dtype != DType::kPred;
+  const bool is_masked = keeps_nan && ctx.tensor_dtype("other") == DType::kPred;
+  const bool is_mask = keeps_nan && ctx.tensor_dtype("self") == DType::kPred;
+  const bool mixed = !is_masked && !is_mask && is_mixed(ctx, {"self", "other"}, dtype);
   const ElementwiseTypes types = elementwise_types(Rule::kArithmetic, dtype, dtype, mixed);
+  if (is_mask) {
+    const Expr y(ctx.b, ctx.operand("other", types.compute));
+    return {select(Expr(ctx.b, ctx.tensor("self")), y, y * 0.0)};
+  }
   const Expr x(ctx.b, ctx.operand("self", types.compute));
   if (is_masked) return {select(Expr(ctx.b, ctx.tensor("other")), x, x * 0.0)};
   return {finish(multiply_any(x, Expr(ctx.b, ctx.operand("other", types.compute))), types)};
@@ -214,7 +230,7 @@ Values lower_div(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.operand("self", types.compute));
   const Expr y(ctx.b, ctx.operand("other", types.compute));
   if (mode.empty()) return {finish(divide_exactly(x, y), types)};
-  check_divisor(y);
+  check_divisor(ctx, y);
   return {finish(mode == "floor" ? floor_divide(x, y) : truncated_divide(x, y), types)};
 }
 
@@ -264,8 +280,9 @@ Expr power_static(const Expr& x, double exponent, DType type) {
   if (exponent == 2.0) return x * x;
   if (exponent == 3.0) return x * x * x;
   if (is_floating(x.dtype()) || is_complex(x.dtype())) {
-    if (exponent == 0.5) return sqrt(x);
-    if (exponent == -0.5) return x.like(1.0) / sqrt(x);
+    // ATen takes roots except in float16; they differ from powers at -inf and -0.
+    if (exponent == 0.5 && type != DType::kF16) return sqrt(x);
+    if (exponent == -0.5 && type != DType::kF16) return x.like(1.0) / sqrt(x);
     if (exponent == -1.0) return x.like(1.0) / x;
     if (exponent == -2.0) return x.like(1.0) / (x * x);
   }

@@ -6,6 +6,7 @@
 
 #include "ops/cast.h"
 #include "ops/elementwise.h"
+#include "ops/indexing.h"
 #include "ops/reduction.h"
 
 namespace torch_pjrt {
@@ -26,7 +27,7 @@ Dims named_dims(const LoweringContext& ctx, const Dims& dims, bool empty_is_none
   if (!ctx.has("dim") || (empty_is_none && ctx.ints("dim").empty())) return all_of(dims);
   if (dims.empty()) return {};  // dim 0 and -1 of a scalar name nothing
   Dims named;
-  for (const int64_t dim : ctx.ints("dim")) named.push_back(dim < 0 ? dim + static_cast<int64_t>(dims.size()) : dim);
+  for (const int64_t dim : ctx.ints("dim")) named.push_back(wrap_dim(dim, static_cast<int64_t>(dims.size())));
   std::sort(named.begin(), named.end());
   return named;
 }

@@ -86,6 +86,25 @@ bool has_divisor(Arguments arguments) {
   return !arguments[0].isTensor() || !is_integral(arguments[0].toTensor()) || divisor.item().to<int64_t>() != 0;
 }
 
+bool has_samples(Arguments arguments) { return arguments[1].toInt() > 0; }
+
+bool is_real(Arguments arguments) { return !arguments[0].toTensor().is_complex(); }
+
+bool are_real(Arguments arguments) { return is_real(arguments) && !arguments[1].toTensor().is_complex(); }
+
+bool is_not_bool(Arguments arguments) { return arguments[0].toTensor().scalar_type() != at::kBool; }
+
+bool has_dim(Arguments arguments) {
+  const int64_t rank = std::max<int64_t>(arguments[0].toTensor().dim(), 1);
+  return arguments[1].toInt() >= -rank && arguments[1].toInt() < rank;
+}
+
+// The largest of nothing is none. A dimension out of range is met elsewhere.
+bool has_elements_along(Arguments arguments) {
+  const at::Tensor& self = arguments[0].toTensor();
+  return self.dim() == 0 || !has_dim(arguments) || self.size(arguments[1].toInt()) > 0;
+}
+
 struct NamedCheck {
   std::string_view name, overload;
   ArgumentCheck check;
@@ -96,6 +115,10 @@ constexpr NamedCheck kChecks[] = {
     {"aten::max", "unary_out", has_elements},
     {"aten::min", "", has_elements},
     {"aten::min", "unary_out", has_elements},
+    {"aten::max", "dim", has_elements_along},
+    {"aten::max", "dim_max", has_elements_along},
+    {"aten::min", "dim", has_elements_along},
+    {"aten::min", "dim_min", has_elements_along},
     {"aten::convolution", "", has_window},
     {"aten::convolution_overrideable", "", has_window},
     {"aten::fill_", "Scalar", has_fitting_number<1>},
@@ -113,6 +136,21 @@ constexpr NamedCheck kChecks[] = {
     {"aten::fmod_", "Scalar", has_divisor},
     {"aten::div", "Tensor_mode", has_divisor},
     {"aten::div_", "Tensor_mode", has_divisor},
+    {"aten::ceil", "", is_real},
+    {"aten::ceil_", "", is_real},
+    {"aten::floor", "", is_real},
+    {"aten::floor_", "", is_real},
+    {"aten::trunc", "", is_real},
+    {"aten::trunc_", "", is_real},
+    {"aten::maximum", "", are_real},
+    {"aten::minimum", "", are_real},
+    {"aten::fmax", "", are_real},
+    {"aten::fmin", "", are_real},
+    {"aten::argmax", "", is_not_bool},
+    {"aten::argmin", "", is_not_bool},
+    {"aten::softmax", "int", has_dim},
+    {"aten::_softmax", "", has_dim},
+    {"aten::multinomial", "", has_samples},
     {"aten::bucketize", "Tensor", has_boundaries_in_one_dimension},
     {"aten::bernoulli_", "float", has_probability},
     {"aten::bernoulli", "p", has_probability},

@@ -37,7 +37,9 @@ void visit_written(const OpInfo& info, Arguments arguments, const Visit& visit) 
     for (size_t j = 0; j < arguments.size(); ++j) {
       const bool holds_tensors = info.arguments[j].kind == ArgumentRule::Kind::kTensor ||
                                  info.arguments[j].kind == ArgumentRule::Kind::kTensorList;
-      if (j != i && holds_tensors) visit_pairs(arguments[i], arguments[j], visit);
+      if (j == i || !holds_tensors) continue;
+      visit_pairs(arguments[i], arguments[j],
+                  [&](const at::Tensor& a, const at::Tensor& b) { visit(info.arguments[i], a, b); });
     }
   }
 }
@@ -59,7 +61,7 @@ bool overlaps_itself(const c10::IValue& value) {
 }  // namespace
 
 void mix_overlaps(const OpInfo& info, Arguments arguments, Hash128& hash) {
-  visit_written(info, arguments, [&](const at::Tensor& a, const at::Tensor& b) {
+  visit_written(info, arguments, [&](const ArgumentRule&, const at::Tensor& a, const at::Tensor& b) {
     hash.mix(static_cast<uint64_t>(status(a, b)) << 8 | 13);
   });
 }
@@ -69,8 +71,10 @@ bool may_overlap(const OpInfo& info, Arguments arguments) {
     if (info.arguments[i].is_mutated && overlaps_itself(arguments[i])) return true;
   }
   bool found = false;
-  visit_written(info, arguments, [&](const at::Tensor& a, const at::Tensor& b) {
-    found = found || status(a, b) == at::MemOverlapStatus::Full || status(a, b) == at::MemOverlapStatus::Partial;
+  visit_written(info, arguments, [&](const ArgumentRule& rule, const at::Tensor& a, const at::Tensor& b) {
+    // An out= tensor may grow.
+    found = found || rule.is_out || status(a, b) == at::MemOverlapStatus::Full ||
+            status(a, b) == at::MemOverlapStatus::Partial;
   });
   return found;
 }
