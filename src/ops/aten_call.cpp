@@ -1,11 +1,11 @@
 #include "ops/aten_call.h"
 
 #include "ops/host_call.h"
+#include "ops/promotion.h"
 
 namespace torch_pjrt {
 
 using lazy::Argument;
-using lazy::ScalarKind;
 using lazy::ScalarRef;
 using lazy::TensorRef;
 using stablehlo::Value;
@@ -13,20 +13,6 @@ using stablehlo::Values;
 using Use = lazy::Schema::Use;
 
 namespace {
-
-DType number_dtype(ScalarKind kind) {
-  switch (kind) {
-    case ScalarKind::kBool:
-      return DType::kPred;
-    case ScalarKind::kInt:
-      return DType::kS64;
-    case ScalarKind::kDouble:
-      return DType::kF64;
-    case ScalarKind::kComplex:
-      return DType::kC128;
-  }
-  TP_CHECK(false, "unknown scalar kind");
-}
 
 class CallWriter {
  public:

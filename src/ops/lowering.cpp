@@ -27,20 +27,6 @@ bool is_none(const Argument& argument) {
   }
 }
 
-DType default_dtype(ScalarKind kind) {
-  switch (kind) {
-    case ScalarKind::kBool:
-      return DType::kPred;
-    case ScalarKind::kInt:
-      return DType::kS64;
-    case ScalarKind::kDouble:
-      return DType::kF64;
-    case ScalarKind::kComplex:
-      return DType::kC128;
-  }
-  TP_CHECK(false, "unknown scalar kind");
-}
-
 }  // namespace
 
 const Argument* LoweringContext::find(std::string_view name) const {
@@ -253,7 +239,7 @@ void LoweringContext::add_to(Promotion& promotion, std::string_view name, std::o
     }
   }
   for (size_t i = 0; i < argument->scalars.size(); ++i) {
-    if (!is_left_out(i, argument->scalars.size())) promotion.add_number(default_dtype(argument->scalars[i].kind));
+    if (!is_left_out(i, argument->scalars.size())) promotion.add_number(number_dtype(argument->scalars[i].kind));
   }
   if (argument->kind != Argument::Kind::kAttribute) return;
   if (std::holds_alternative<bool>(argument->attribute)) promotion.add_number(DType::kPred);

@@ -53,6 +53,20 @@ DType promote(DType a, DType b) {
   return ca == 2 ? promote_floats(a, b) : promote_integers(a, b);
 }
 
+DType number_dtype(lazy::ScalarKind kind) {
+  switch (kind) {
+    case lazy::ScalarKind::kBool:
+      return DType::kPred;
+    case lazy::ScalarKind::kInt:
+      return DType::kS64;
+    case lazy::ScalarKind::kDouble:
+      return DType::kF64;
+    case lazy::ScalarKind::kComplex:
+      return DType::kC128;
+  }
+  TP_CHECK(false, "unknown scalar kind");
+}
+
 DType to_floating(DType dtype, DType default_dtype) {
   return is_floating(dtype) || is_complex(dtype) ? dtype : default_dtype;
 }
