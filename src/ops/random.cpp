@@ -237,7 +237,7 @@ Values lower_native_dropout(LoweringContext& ctx) {
 
 Values lower_native_dropout_backward(LoweringContext& ctx) {
   const Expr grad_output(ctx.b, ctx.tensor("grad_output"));
-  const DType compute = wide(grad_output.dtype());
+  const DType compute = wide(ctx.output().dtype);  // of integers, too, a floating-point one
   const Expr scale(ctx.b, ctx.operand("scale", compute));
   const Expr mask = Expr(ctx.b, ctx.tensor("mask")).convert(DType::kPred);
   return {select(mask, grad_output.convert(compute) * scale, 0.0).convert(ctx.output().dtype)};

@@ -108,6 +108,25 @@ void follow_cpu_strides(CallPlan& plan, const c10::OperatorHandle& op, const OpI
   }
 }
 
+// So do out= tensors that it resizes, of which many meta kernels forget the order.
+void follow_cpu_resizing(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
+                         c10::ArrayRef<c10::IValue> arguments) {
+  if (info.entry->random) return;
+  std::optional<Trial> trial;
+  size_t output = plan.outputs.size();
+  for (size_t i = arguments.size(); i-- > 0 && info.arguments[i].is_out;) {
+    --output;
+    if (!arguments[i].isTensor() || !plan.signature.outputs[output].is_defined) continue;
+    const Dims& sizes = plan.signature.outputs[output].type.dims;
+    if (arguments[i].toTensor().sizes() == sizes) continue;
+    if (!trial) trial = try_on_cpu(op, info, arguments, 1);
+    if (trial->outcome != Trial::Outcome::kTaken) return;
+    const at::Tensor& resized = trial->arguments[i].toTensor();
+    if (resized.sizes() != sizes || !resized.is_non_overlapping_and_dense()) continue;
+    set_strides(plan, output, {resized.strides().begin(), resized.strides().end()});
+  }
+}
+
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                   c10::ArrayRef<c10::IValue> arguments) {
   torch::jit::Stack stack = on_meta(info, arguments);
@@ -120,6 +139,7 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
     infer_outputs_by_lowering(plan, info, arguments);
   }
   follow_cpu_strides(plan, op, info, arguments);
+  follow_cpu_resizing(plan, op, info, arguments);
 }
 
 }  // namespace

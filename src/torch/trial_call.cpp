@@ -293,7 +293,9 @@ void check_out_types(const c10::OperatorHandle& op, const OpInfo& info, c10::Arr
     op.callBoxed(&stack);
   } catch (const c10::Error& error) {
     // What else it says is about the values or the sizes that it was asked with.
-    if (is_about_types(error.what_without_backtrace())) throw;
+    if (!is_about_types(error.what_without_backtrace())) return;
+    // With the sizes of the call, another error may come first.
+    if (!cpu_accepts(op, info, arguments)) throw;
   }
 }
 

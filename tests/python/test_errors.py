@@ -69,6 +69,22 @@ def test_wrong_arguments(case):
     assert_same_error(case)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])
+@pytest.mark.parametrize("shapes", [((0, 1, 3), (0, 10, 3)), ((2, 1), (2, 5)), ((), (5, 5))], ids=str)
+@pytest.mark.parametrize("name", ["true_divide_", "copysign_", "atan2_", "xlogy_"])
+def test_a_wrong_size_comes_before_a_wrong_type(name, shapes, dtype):
+    def case(device):
+        x, y = (torch.ones(shape, dtype=dtype, device=device) for shape in shapes)
+        getattr(x, name)(y)
+
+    assert_same_error(case)
+
+
+def test_sizes_in_words_are_those_of_the_call():
+    assert_same_error(lambda d: torch.ones((), device=d).addcmul_(torch.ones(5, 5, device=d), torch.ones(5, device=d)))
+    assert_same_error(lambda d: torch.ones((), device=d).addmm_(torch.ones(2, 4, device=d), torch.ones(4, 3, device=d)))
+
+
 def test_mixed_devices_are_refused_in_either_order():
     x, y = torch.ones(2, device="xla"), torch.ones(2)
     for call in (lambda: x + y, lambda: y + x, lambda: torch.cat([x, y]), lambda: F.linear(x, torch.ones(3, 2))):

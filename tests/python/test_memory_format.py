@@ -95,3 +95,22 @@ def test_to_keeps_strides_both_ways(dtype):
     assert there.cpu().stride() == host.stride()
     assert there.double().stride() == host.stride()
     assert torch.equal(there.cpu(), host.to(dtype))
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_resized_out_gets_the_strides_that_a_new_result_has(size):
+    def cases(device):
+        x = torch.eye(3, device=device).expand(2, 3, 3).contiguous()
+        image = torch.ones(2, 2, 2, 2, device=device).to(memory_format=torch.channels_last)
+        yield lambda **out: torch.cat([image, image], 1, **out)
+        yield lambda **out: torch.cholesky_inverse(x, **out)
+        yield lambda **out: torch.add(image, 1, **out)
+
+    for expected, actual in zip(cases("cpu"), cases("xla"), strict=True):
+        strides = []
+        for case, device in ((expected, "cpu"), (actual, "xla")):
+            out = torch.empty(size, device=device)
+            case(out=out)
+            strides.append((out.stride(), case().stride()))
+        assert strides[0] == strides[1]

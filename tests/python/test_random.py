@@ -188,6 +188,13 @@ def test_native_dropout():
     assert all_set.cpu().all() and (kept.detach().cpu() == 1).all()
 
 
+def test_native_dropout_backward_of_booleans():
+    grad, mask = torch.tensor([True, True, False]), torch.tensor([True, False, True])
+    result = torch.ops.aten.native_dropout_backward(grad.to("xla"), mask.to("xla"), 1.5)
+    assert result.dtype == torch.float32
+    assert result.tolist() == [1.5, 0, 0]
+
+
 def test_rrelu_draws_negative_slopes():
     torch.manual_seed(0)
     x = torch.full((N,), -1.0, device="xla", requires_grad=True)
