@@ -97,6 +97,8 @@ class Summary:
     highest_ratio: float
     first: float | None
     second_process: float | None
+    launch: float | None  # until the first step runs
+    second_launch: float | None
     peak: float | None
     mapped: float | None
     host: float | None
@@ -108,6 +110,7 @@ def summarize(runs: dict[str, list[dict[str, Any]]], backend: str) -> Summary:
     ratios = [median_step(a) / median_step(b) for a, b in zip(results, eager, strict=True)]
     expected = eager[0]["loss"]
     firsts = [result["first"] for result in results if "first" in result]
+    launches = [result["launch"] for result in results if "launch" in result]
     hosts = [statistics.median(result["host"]) for result in results if "host" in result]
     peaks = [result["peak_megabytes"] for result in results if "peak_megabytes" in result]
     mapped = [result["mapped_megabytes"] for result in results if "mapped_megabytes" in result]
@@ -118,6 +121,8 @@ def summarize(runs: dict[str, list[dict[str, Any]]], backend: str) -> Summary:
         highest_ratio=max(ratios),
         first=firsts[0] if firsts else None,
         second_process=statistics.median(firsts[1:]) if len(firsts) > 1 else None,
+        launch=launches[0] if launches else None,
+        second_launch=statistics.median(launches[1:]) if len(launches) > 1 else None,
         peak=statistics.median(peaks) if peaks else None,
         mapped=statistics.median(mapped) if mapped else None,
         host=statistics.median(hosts) if hosts else None,
@@ -165,6 +170,15 @@ def start_table(summaries: dict[str, dict[str, Summary]], backends: list[str]) -
     return table(["", *(TITLES[b] for b in shown)], [[n, *(cell(summaries[n][b]) for b in shown)] for n in summaries])
 
 
+def launch_table(summaries: dict[str, dict[str, Summary]]) -> str:
+    rows = []
+    for name, backends in summaries.items():
+        cold, second = backends["xla"].launch, backends["xla"].second_launch
+        if cold is not None and second is not None:
+            rows.append([name, f"{cold:.3f} s", f"{second:.3f} s", f"{second / cold:.2f}"])
+    return table(["", "empty cache", "second process", "ratio"], rows)
+
+
 def memory_table(summaries: dict[str, dict[str, Summary]], backends: list[str]) -> str:
     def cell(summary: Summary) -> str:
         own = (summary.peak or 0) - (summary.mapped or 0)
@@ -201,6 +215,10 @@ Seconds of the first step with an empty disk cache, then in a second process, wh
 includes the execution.
 
 {start_table(summaries, backends)}
+
+Until the first step starts to run on xla (recording, lowering, and compiling or loading), without its execution:
+
+{launch_table(summaries)}
 
 ## Memory
 
@@ -265,6 +283,8 @@ def main() -> int:
     runs = measure_all(arguments.only or list(WORKLOADS), backends, settings)
     summaries = {name: {b: summarize(runs[name], b) for b in backends} for name in runs}
     print("\n" + step_table(summaries, backends) + "\n\n" + start_table(summaries, backends))
+    if "xla" in backends:
+        print("\n" + launch_table(summaries))
     print("\n" + memory_table(summaries, backends))
     failures = check_losses(summaries)
     for failure in failures:

@@ -117,8 +117,11 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
         recorded = time.perf_counter()
         if hasattr(step, "cut"):
             step.cut()
+        launched = time.perf_counter()
         step.wait()
         times.append(time.perf_counter() - start)
+        if i == 0 and backend == "xla":
+            result["launch"] = launched - start
         hosts.append(recorded - start)
     result.update(first=times[0], steps=times[WARMUP_STEPS:], loss=float(loss), peak_megabytes=peak_megabytes())
     result["mapped_megabytes"] = mapped_megabytes()

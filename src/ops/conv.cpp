@@ -224,14 +224,25 @@ void check_forward(const Convolution& conv, Value input, Value weight) {
                 "). Kernel size: (", joined(kernel), "). Kernel size can't be greater than actual input size");
 }
 
+// One spatial dimension is a plane of height 1: PyTorch knows its features-last order only of planes and volumes.
+HostCall start_call(Builder& b, std::string_view op, const Convolution& conv) {
+  HostCall call(b, op);
+  if (conv.spatial == 1) call.as_planes();
+  return call;
+}
+
 HostCall& add_attributes(HostCall& call, const Convolution& conv) {
-  call.integers(conv.stride).integers(conv.padding).integers(conv.dilation).attribute(conv.transposed);
-  return call.integers(conv.output_padding).integer(conv.groups);
+  const auto spatial = [&](Dims values, int64_t of_height) {
+    if (conv.spatial == 1) values.insert(values.begin(), of_height);
+    return values;
+  };
+  call.integers(spatial(conv.stride, 1)).integers(spatial(conv.padding, 0)).integers(spatial(conv.dilation, 1));
+  return call.attribute(conv.transposed).integers(spatial(conv.output_padding, 0)).integer(conv.groups);
 }
 
 Value host_convolution(Builder& b, const Convolution& conv, Value input, Value weight, const Dims& output) {
   const Dims order = features_last(input.rank());
-  HostCall call(b, "aten::convolution");
+  HostCall call = start_call(b, "aten::convolution", conv);
   add_attributes(call.tensor(input, order).tensor(weight).none(), conv);
   return call.result({input.dtype(), output}, order).emit()[0];
 }
@@ -240,7 +251,7 @@ Value host_convolution(Builder& b, const Convolution& conv, Value input, Value w
 Values host_convolution_backward(Builder& b, const Convolution& conv, Value grad, Value input, Value weight,
                                  const std::vector<bool>& mask) {
   const Dims order = features_last(input.rank());
-  HostCall call(b, "aten::convolution_backward");
+  HostCall call = start_call(b, "aten::convolution_backward", conv);
   add_attributes(call.tensor(grad, order).tensor(input, order).tensor(weight).none(), conv);
   call.attribute(std::vector<bool>{mask[0], mask[1], false});
   if (mask[0]) {

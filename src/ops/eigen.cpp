@@ -224,8 +224,8 @@ Values lower_eigh(LoweringContext& ctx) {
 
 const OpTable& eigen_ops() {
   static const OpTable table = {
-      {.name = "aten::_linalg_eigh", .lower = lower_eigh, .yields_to_kernel = true},
-      {.name = "aten::_linalg_svd", .lower = lower_svd, .yields_to_kernel = true},
+      {.name = "aten::_linalg_eigh", .lower = lower_eigh},
+      {.name = "aten::_linalg_svd", .lower = lower_svd},
   };
   return table;
 }

@@ -123,7 +123,12 @@ size_t HostCall::add_operand(Value x) {
   return operands_.size() - 1;
 }
 
-void HostCall::add_geometry(const Dims& sizes, const Dims& strides, int64_t offset) {
+void HostCall::add_geometry(Dims sizes, Dims strides, int64_t offset) {
+  if (has_planes_) {
+    // The stride by which PyTorch knows the order of the other dimensions.
+    strides.insert(strides.begin() + 2, strides[2] * sizes[2]);
+    sizes.insert(sizes.begin() + 2, 1);
+  }
   text_ += concat(":", joined(sizes), ";", joined(strides), ";", offset);
 }
 
@@ -135,7 +140,7 @@ HostCall& HostCall::add_tensor(char kind, Value x) {
   const StridedSource source = b_.source_of(x);
   separate();
   text_ += concat(kind, add_operand(source.base));
-  if (source.base == x) return *this;
+  if (source.base == x && !has_planes_) return *this;
   add_geometry(x.dims(), source.strides, source.offset);
   for (const StridedSource::Start& start : source.starts) {
     text_ += concat(";", add_operand(start.index), "*", start.stride, "<", start.limit);
@@ -228,9 +233,12 @@ Values HostCall::emit() {
     text_ += result.is_defined ? " r" : " u";
     if (!result.is_defined) continue;
     types.push_back(result.stored);
-    if (result.permutation.empty()) continue;
     const Dims strides = row_major_strides(result.stored.dims);
-    add_geometry(permuted(result.stored.dims, result.permutation), permuted(strides, result.permutation), 0);
+    if (!result.permutation.empty()) {
+      add_geometry(permuted(result.stored.dims, result.permutation), permuted(strides, result.permutation), 0);
+    } else if (has_planes_) {
+      add_geometry(result.stored.dims, strides, 0);
+    }
   }
   // A call without results is made for what it throws.
   const Values stored =

@@ -43,6 +43,11 @@ class HostCall {
  public:
   // `op` names an ATen operator, with its overload if it has one: "aten::sum.dim_IntList".
   HostCall(stablehlo::Builder& builder, std::string_view op) : b_(builder), text_(op) {}
+  // Hands [N, C, L] tensors over as [N, C, 1, L], and takes such results.
+  HostCall& as_planes() {
+    has_planes_ = true;
+    return *this;
+  }
 
   // --- arguments, in the order of the schema
   // A tensor. What reshapes, transposes and slices made of a value is handed over as that value with strides, so that
@@ -82,7 +87,7 @@ class HostCall {
   HostCall& add_tensor(char kind, stablehlo::Value x);
   HostCall& add_tensor(char kind, stablehlo::Value x, const Dims& physical);
   size_t add_operand(stablehlo::Value x);
-  void add_geometry(const Dims& sizes, const Dims& strides, int64_t offset);
+  void add_geometry(Dims sizes, Dims strides, int64_t offset);
 
   struct Result {
     bool is_defined = false;
@@ -94,6 +99,7 @@ class HostCall {
   std::string text_;
   stablehlo::Values operands_;
   std::vector<Result> results_;
+  bool has_planes_ = false;
 };
 
 }  // namespace torch_pjrt

@@ -2,6 +2,8 @@
 // measured; they are all here.
 #pragma once
 
+#include <string_view>
+
 #include "base/tensor_type.h"
 
 namespace torch_pjrt {
@@ -22,6 +24,14 @@ bool prefers_host_convolution(const TensorType& input, const TensorType& weight)
 // input [N, C, H, W]; also for the gradient.
 bool prefers_host_max_pool(const TensorType& input);
 bool prefers_host_attention(DType dtype);
+// An operator that is recorded as a call of PyTorch's kernel although it has a lowering.
+struct KernelRule {
+  std::string_view name;     // without overload and trailing underscore
+  int64_t min_elements = 0;  // of the largest argument
+  bool of_rows = false;      // only where its second argument, `dim`, is the last dimension
+};
+// nullptr for most operators.
+const KernelRule* find_kernel_rule(std::string_view name);
 // Statistics and backward of batch norm in training; input [N, C, *].
 bool prefers_host_batch_norm(const TensorType& input);
 

@@ -85,9 +85,9 @@ Values lower_householder_product(LoweringContext& ctx) {
 
 const OpTable& orthogonal_ops() {
   static const OpTable table = {
-      {.name = "aten::linalg_qr", .lower = lower_qr, .yields_to_kernel = true},
-      {.name = "aten::geqrf", .lower = lower_geqrf, .yields_to_kernel = true},
-      {.name = "aten::linalg_householder_product", .lower = lower_householder_product, .yields_to_kernel = true},
+      {.name = "aten::linalg_qr", .lower = lower_qr},
+      {.name = "aten::geqrf", .lower = lower_geqrf},
+      {.name = "aten::linalg_householder_product", .lower = lower_householder_product},
   };
   return table;
 }

@@ -33,9 +33,6 @@ struct OpEntry {
   // Register our kernel over PyTorch's composite one even where that is CompositeImplicitAutograd. Only right when the
   // operator is never differentiated (an optimizer step, a mask).
   bool override_implicit = false;
-  // Where a program can call PyTorch's CPU kernel, that is recorded instead: results are the CPU's to the last bit, and
-  // so are strides and errors.
-  bool yields_to_kernel = false;
 };
 
 using OpTable = std::vector<OpEntry>;

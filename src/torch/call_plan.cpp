@@ -122,7 +122,8 @@ void follow_cpu_resizing(CallPlan& plan, const c10::OperatorHandle& op, const Op
     if (!trial) trial = try_on_cpu(op, info, arguments, 1);
     if (trial->outcome != Trial::Outcome::kTaken) return;
     const at::Tensor& resized = trial->arguments[i].toTensor();
-    if (resized.sizes() != sizes || !resized.is_non_overlapping_and_dense()) continue;
+    TP_USER_CHECK(resized.sizes() == sizes, kUnimplemented, "the CPU leaves out= another size");
+    if (!resized.is_non_overlapping_and_dense()) continue;
     set_strides(plan, output, {resized.strides().begin(), resized.strides().end()});
   }
 }

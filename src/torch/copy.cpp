@@ -15,6 +15,7 @@
 #include "lazy/source_location.h"
 #include "torch/access.h"
 #include "torch/errors.h"
+#include "torch/memory_format.h"
 #include "torch/recomputation.h"
 #include "torch/scalar_type.h"
 #include "torch/storage.h"
@@ -93,14 +94,14 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype, 
                    std::optional<at::Device> device, std::optional<bool> pin_memory, bool non_blocking,
                    std::optional<at::MemoryFormat> memory_format) {
   const at::Device target = device.value_or(self.device());
-  const bool keeps_strides = target.type() == c10::DeviceType::XLA && self.is_non_overlapping_and_dense() &&
+  const bool keeps_strides = target.type() == c10::DeviceType::XLA && self.layout() == at::kStrided &&
                              layout.value_or(at::kStrided) == at::kStrided &&
                              memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve;
   if (!keeps_strides) {
     return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format);
   }
   const auto options = at::TensorOptions().dtype(dtype.value_or(self.scalar_type())).device(target);
-  return at::empty_strided(self.sizes(), self.strides(), options).copy_(self, non_blocking);
+  return at::empty_strided(self.sizes(), preserved_strides(self), options).copy_(self, non_blocking);
 }
 
 // Kernels of the CPU choose their results' strides by their arguments', so these are kept.

@@ -4,6 +4,7 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty_like_native.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
@@ -12,6 +13,7 @@
 #include <torch/library.h>
 
 #include "torch/errors.h"
+#include "torch/memory_format.h"
 #include "torch/storage.h"
 
 namespace torch_pjrt {
@@ -52,6 +54,17 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
     TORCH_CHECK(stride[i] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
   }
   return make_tensor(device_ordinal(device), size, stride, or_default(dtype));
+}
+
+// PyTorch's own keeps no order of dimensions on this device, because it takes it for one without views.
+at::Tensor empty_like(const at::Tensor& self, std::optional<c10::ScalarType> dtype, std::optional<at::Layout> layout,
+                      std::optional<c10::Device> device, std::optional<bool> pin_memory,
+                      std::optional<at::MemoryFormat> memory_format) {
+  const bool keeps_strides = self.layout() == at::kStrided && layout.value_or(at::kStrided) == at::kStrided &&
+                             memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve;
+  if (!keeps_strides) return at::native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return at::empty_strided(self.sizes(), preserved_strides(self), dtype.value_or(self.scalar_type()), layout,
+                           device.value_or(self.device()), pin_memory);
 }
 
 // Like at::native::resize_: the storage grows when it must and never shrinks.
@@ -109,6 +122,7 @@ at::Tensor view(const at::Tensor& self, at::IntArrayRef size) { return at::nativ
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("empty.memory_format", empty);
   m.impl("empty_strided", empty_strided);
+  m.impl("empty_like", empty_like);
   m.impl("as_strided", at::native::as_strided_tensorimpl);
   m.impl("view", view);
   m.impl("_reshape_alias", at::native::_reshape_alias);

@@ -29,7 +29,9 @@ int64_t num_products(const BatchRule& rule, const torch::jit::Stack& arguments,
 bool is_worth_it(const BatchRule& rule, const torch::jit::Stack& arguments, const std::vector<at::Tensor>& results,
                  int64_t num_shares) {
   const at::Tensor& batched = arguments[rule.arguments[0]].toTensor();
-  if (num_shares < 2 || batched.size(0) < num_shares) return false;
+  // PyTorch has slow kernels for a single small image.
+  const int64_t least = rule.weight ? 2 : 1;
+  if (num_shares < 2 || batched.size(0) < least * num_shares) return false;
   if (num_products(rule, arguments, results) > kMostProducts) return false;
   int64_t num_summed = 0;
   for (size_t i = 0; i < results.size(); ++i) {

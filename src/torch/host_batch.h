@@ -25,7 +25,7 @@ struct BatchRule {
 const BatchRule* find_batch_rule(std::string_view op);
 
 // Calls `op` for shares of the batch and writes its returns to `results` (undefined: not wanted). False, and nothing
-// done, where splitting is not worth it: one thread, fewer samples than threads, sums larger than what they sum, or a
+// done, where splitting is not worth it: one thread, too few samples, sums larger than what they sum, or a
 // convolution so large that waking threads several times does not matter.
 bool call_in_shares(const BatchRule& rule, const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
                     std::vector<at::Tensor>& results);

@@ -1,5 +1,6 @@
 #include "torch/memory_format.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
@@ -80,6 +81,11 @@ std::optional<Dims> cpu_strides(const std::string& name, Arguments arguments, si
       return row_major_strides(sizes);
   }
   return std::nullopt;
+}
+
+std::vector<int64_t> preserved_strides(const at::Tensor& like) {
+  if (like.is_non_overlapping_and_dense()) return like.strides().vec();
+  return at::infer_dense_strides(like.sizes(), like.strides());
 }
 
 std::optional<Dims> strides_in_order_of(const at::Tensor& example, const Dims& sizes) {

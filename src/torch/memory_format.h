@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/tensor_type.h"
 
@@ -20,5 +21,8 @@ std::optional<Dims> cpu_strides(const std::string& name, c10::ArrayRef<c10::IVal
 // Dense strides for `sizes`, of the order that the dimensions of `example` have: a result of the same operator on
 // smaller tensors, two elements for two or more. nullopt when it is none.
 std::optional<Dims> strides_in_order_of(const at::Tensor& example, const Dims& sizes);
+
+// Strides of a new tensor like this one: its own where it is dense, else as dense ones in their order.
+std::vector<int64_t> preserved_strides(const at::Tensor& like);
 
 }  // namespace torch_pjrt

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/aten_call.h"
+#include "ops/host_kernel.h"
 #include "torch/argument_checks.h"
 
 namespace torch_pjrt {
@@ -109,6 +110,7 @@ std::string base_name(const std::string& name) {
 
 OpInfo::OpInfo(const c10::OperatorHandle& op) : OpInfo(op, find_op(base_name(op.schema().name())), nullptr) {
   entry = find_op(name);
+  kernel_rule = find_kernel_rule(name);
 }
 
 OpInfo OpInfo::of_aten_call(const c10::OperatorHandle& op) {

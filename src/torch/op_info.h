@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "lazy/signature.h"
+#include "ops/host_kernel.h"
 #include "ops/registry.h"
 
 namespace torch_pjrt {
@@ -51,6 +52,8 @@ struct OpInfo {
   Hash128 seed;  // over name and overload
   // Refuses numbers that eager PyTorch refuses (argument_checks.h); nullptr for most operators.
   bool (*accepts)(c10::ArrayRef<c10::IValue> arguments) = nullptr;
+  // When PyTorch's kernel is called instead; nullptr for most operators.
+  const KernelRule* kernel_rule = nullptr;
   // Index tensors may be on the CPU.
   bool takes_cpu_indices = false;
   // False when the operator returns something that is no tensor.

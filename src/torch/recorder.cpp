@@ -360,6 +360,16 @@ void record(lazy::Graph& graph, const OpInfo& info, const CallPlan& plan, c10::A
   note_recorded(graph, info, plan.signature, arguments);
 }
 
+bool is_met(const KernelRule& rule, c10::ArrayRef<c10::IValue> arguments) {
+  int64_t most = 0;
+  for (const c10::IValue& value : arguments) {
+    if (value.isTensor() && value.toTensor().defined()) most = std::max(most, value.toTensor().numel());
+  }
+  if (most < rule.min_elements || !rule.of_rows) return most >= rule.min_elements;
+  const int64_t last = arguments[0].toTensor().dim() - 1;
+  return arguments[1].isInt() && (arguments[1].toInt() == -1 || arguments[1].toInt() == last);
+}
+
 bool calls_host_kernels() {
   with_c10_errors([] { Runtime::get(); });  // knows whether the plugin takes calls
   return host_kernels_on();
@@ -403,7 +413,8 @@ std::optional<std::string> Recorder::try_record(const c10::OperatorHandle& op, c
 void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const lazy::LocationScope line;
   if (info_.entry == nullptr) return call_kernel(op, stack, "no lowering");
-  if (info_.entry->yields_to_kernel && calls_host_kernels())
+  if (info_.kernel_rule != nullptr && is_met(*info_.kernel_rule, torch::jit::last(*stack, info_.arguments.size())) &&
+      calls_host_kernels())
     return call_kernel(op, stack, "PyTorch's kernel is preferred");
   const size_t num_arguments = info_.arguments.size();
   if (info_.takes_cpu_indices) move_cpu_indices(info_, *stack, num_arguments);

@@ -29,6 +29,16 @@ def compiles() -> Callable[[], int]:
     return count
 
 
+@pytest.fixture(params=["aten", "stablehlo"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs a test twice: with PyTorch's kernels where ops/host_kernel.cpp prefers them, and with StableHLO alone."""
+    if request.param == "aten" and not torch_xla._XLAC.host_kernels_on():
+        pytest.skip("the plugin takes no host calls")
+    before = torch_xla._XLAC.set_host_kernels_wanted(request.param == "aten")
+    yield request.param
+    torch_xla._XLAC.set_host_kernels_wanted(before)
+
+
 @pytest.fixture
 def run_python() -> Callable[..., str]:
     """Runs a program in a new interpreter and returns its standard output; the test fails when the program does."""

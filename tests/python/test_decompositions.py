@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,15 +15,6 @@ from torch_xla.debug import metrics
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.complex64: 2e-5}
 DTYPES = [torch.float32, torch.complex64]
 SHAPES = [(6, 3), (3, 6), (2, 5, 5), (1, 1)]
-
-
-@pytest.fixture(params=["aten", "stablehlo"])
-def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "aten" and not torch_xla._XLAC.host_kernels_on():
-        pytest.skip("the plugin takes no host calls")
-    before = torch_xla._XLAC.set_host_kernels_wanted(request.param == "aten")
-    yield request.param
-    torch_xla._XLAC.set_host_kernels_wanted(before)
 
 
 def matrix(shape: tuple[int, ...], dtype: torch.dtype = torch.float64) -> torch.Tensor:

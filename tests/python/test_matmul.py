@@ -46,6 +46,17 @@ def test_added_products(no_fallbacks, dtype, beta, alpha):
     assert_same(lambda c, v, w: torch.addr(c, v, w, **scale), tensor(4, 3, dtype=dtype), v, tensor(3, dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.complex64])
+def test_large_products_of_other_dtypes(no_fallbacks, kernels, dtype):
+    """Integers wrap around."""
+    a, b = (tensor(120, 130, dtype=dtype), tensor(130, 110, dtype=dtype))
+    if not dtype.is_complex:
+        a, b = (x * 1_000_003 + 77 for x in (a, b))
+    assert_same(torch.mm, a, b)
+    assert_same(torch.mm, b.t(), a.t())
+    assert_same(torch.bmm, a.view(2, 60, 130), torch.stack([b, b + 1]))
+
+
 def test_fractional_scale():
     assert_same(lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=-1.5), tensor(5), tensor(3, 4), tensor(4, 5))
 

@@ -152,7 +152,7 @@ def test_gradients(name):
 
 
 @pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 100, 256, 257, 5000])
-def test_scans_of_any_length(size):
+def test_scans_of_any_length(kernels, size):
     torch.manual_seed(0)
     x = torch.randint(-9, 9, (2, size, 3))
     for function in (torch.cumsum, torch.cummax, torch.cummin):
@@ -160,6 +160,9 @@ def test_scans_of_any_length(size):
     assert_same(lambda t: t.cumsum(1), x.double())
     assert_same(lambda t: t.logcumsumexp(1), x.double())
     assert_same(lambda t: t.cumprod(1), (x.double() / 100 + 1))
+    rows = x.double().transpose(1, 2).contiguous()
+    assert_same(lambda t: t.cumsum(-1), rows)
+    assert_same(lambda t: t.cumprod(2), (rows / 100 + 1))
 
 
 @pytest.mark.parametrize(

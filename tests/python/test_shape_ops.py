@@ -121,7 +121,7 @@ def test_composed_shape_operators():
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
-def test_grid_sample(mode, padding, align_corners):
+def test_grid_sample(kernels, mode, padding, align_corners):
     image = values(2, 3, 4, 5)
     grid = (torch.rand(2, 3, 6, 2) * 3 - 1.5).requires_grad_()
     assert_same(lambda x, g: F.grid_sample(x, g, mode, padding, align_corners), image, grid)

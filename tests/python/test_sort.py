@@ -1,4 +1,4 @@
-"""Sorting and order statistics against CPU, with ties and NaN."""
+"""Sorting and order statistics against CPU, with ties and NaN, by PyTorch's kernels and by StableHLO alone."""
 
 import math
 
@@ -7,6 +7,8 @@ import torch
 from parity import assert_equal, assert_same, on_xla
 
 import torch_xla  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("kernels")
 
 TIED = torch.tensor([[3, 1, 3, 2, 1], [0, 0, 5, 5, 4]])
 WITH_NAN = torch.tensor([[3.0, math.nan, 1.0, -math.inf, math.nan], [math.inf, 2.0, -0.0, 0.0, 1.0]])
@@ -49,6 +51,18 @@ def test_topk(x, largest):
             return pointed_to(x, *x.topk(2, dim, largest=largest), dim)
 
         assert_equal(top(on_xla(x)), top(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.bfloat16, torch.int64])
+def test_ties_are_the_cpus_choice(kernels, dtype):
+    if kernels == "stablehlo":
+        pytest.skip("which of equal elements comes first is the algorithm's choice")
+    x = torch.randint(0, 4, (4, 2000), generator=torch.Generator().manual_seed(0)).to(dtype)
+    calls = [lambda x: x.sort(), lambda x: x.sort(0, descending=True), torch.argsort, lambda x: x.mode(1)]
+    if dtype != torch.bool:
+        calls += [lambda x: x.topk(7), lambda x: x.kthvalue(50), lambda x: x.median(1)]
+    for call in calls:
+        assert_same(call, x)
 
 
 def test_topk_differentiates():
