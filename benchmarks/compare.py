@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import BACKENDS
+from measure import BACKENDS, PHASES
 from workloads import WORKLOADS
 
 HERE = Path(__file__).resolve().parent
@@ -170,6 +170,18 @@ def start_table(summaries: dict[str, dict[str, Summary]], backends: list[str]) -
     return table(["", *(TITLES[b] for b in shown)], [[n, *(cell(summaries[n][b]) for b in shown)] for n in summaries])
 
 
+def phase_table(runs: Runs) -> str:
+    """Medians over rounds, on eager and xla."""
+    rows = []
+    for name, backends in runs.items():
+        for backend in ("eager", "xla"):
+            results = [result["phases"] for result in backends.get(backend, []) if "phases" in result]
+            if results:
+                cells = [f"{statistics.median(result[phase] for result in results) * 1e3:.2f}" for phase in PHASES]
+                rows.append([f"{name}, {TITLES[backend]}", *cells])
+    return table(["", *PHASES], rows)
+
+
 def launch_table(summaries: dict[str, dict[str, Summary]]) -> str:
     rows = []
     for name, backends in summaries.items():
@@ -189,7 +201,7 @@ def memory_table(summaries: dict[str, dict[str, Summary]], backends: list[str]) 
     return table(["", *(TITLES[b] for b in shown)], rows)
 
 
-def document(summaries: dict[str, dict[str, Summary]], backends: list[str], settings: Settings) -> str:
+def document(runs: Runs, summaries: dict[str, dict[str, Summary]], backends: list[str], settings: Settings) -> str:
     import torch
 
     text = f"""# Performance
@@ -208,6 +220,11 @@ Milliseconds, the ratio to eager of the same round, and the lowest and highest r
 
 `xla` waits for each step before the next is recorded. Without a wait recording overlaps the execution. What the host
 spends on recording a step: {host_text(summaries)}.
+
+Where the time of a step goes, in milliseconds. Eager computes in these phases; `xla` records in them, starts the
+program in `sync`, and computes until the end of `wait`:
+
+{phase_table(runs)}
 
 ## The first step
 
@@ -283,6 +300,7 @@ def main() -> int:
     runs = measure_all(arguments.only or list(WORKLOADS), backends, settings)
     summaries = {name: {b: summarize(runs[name], b) for b in backends} for name in runs}
     print("\n" + step_table(summaries, backends) + "\n\n" + start_table(summaries, backends))
+    print("\n" + phase_table(runs))
     if "xla" in backends:
         print("\n" + launch_table(summaries))
     print("\n" + memory_table(summaries, backends))
@@ -291,7 +309,7 @@ def main() -> int:
         print(failure)
     if not arguments.only and not arguments.backends:
         (DOCS / "performance.json").write_text(json.dumps(runs, indent=1) + "\n")
-        (DOCS / "performance.md").write_text(document(summaries, backends, settings))
+        (DOCS / "performance.md").write_text(document(runs, summaries, backends, settings))
         plot(summaries, backends, DOCS / "performance.png")
     return 1 if failures else 0
 

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import json
 import resource
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from workloads import OPTIMIZERS, WORKLOADS, build
 
 BACKENDS = ["eager", "inductor", "xla", "xla_unmarked", "jax"]
 WARMUP_STEPS = 3  # compile, and fill caches
+PHASES = ["zero_grad", "forward", "loss", "backward", "optimizer", "sync", "wait"]
 
 
 class TorchStep:
@@ -34,12 +36,21 @@ class TorchStep:
         self.optimizer = OPTIMIZERS[workload.optimizer](model.parameters())
         self.model: Callable[[torch.Tensor], torch.Tensor] = torch.compile(model) if backend == "inductor" else model
         self.is_marked = backend == "xla"
+        self.times: list[float] = []  # when each phase of the last step began
 
     def __call__(self) -> torch.Tensor:
+        now = time.perf_counter
+        times = [now()]
         self.optimizer.zero_grad()
-        loss = self.loss(self.model(self.inputs), self.targets)
+        times.append(now())
+        outputs = self.model(self.inputs)
+        times.append(now())
+        loss = self.loss(outputs, self.targets)
+        times.append(now())
         loss.backward()
+        times.append(now())
         self.optimizer.step()
+        self.times = times
         return loss.detach()
 
     def cut(self) -> None:
@@ -107,6 +118,7 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
         step.cut()
     step.wait()
     times, hosts = [], []
+    phases: dict[str, list[float]] = {phase: [] for phase in PHASES}
     result: dict[str, Any] = {}
     for i in range(steps):
         if i == WARMUP_STEPS:
@@ -119,12 +131,19 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
             step.cut()
         launched = time.perf_counter()
         step.wait()
-        times.append(time.perf_counter() - start)
+        end = time.perf_counter()
+        times.append(end - start)
+        if isinstance(step, TorchStep) and i >= WARMUP_STEPS:
+            marks = [*step.times, recorded, launched, end]
+            for phase, begin, until in zip(PHASES, marks[:-1], marks[1:], strict=True):
+                phases[phase].append(until - begin)
         if i == 0 and backend == "xla":
             result["launch"] = launched - start
         hosts.append(recorded - start)
     result.update(first=times[0], steps=times[WARMUP_STEPS:], loss=float(loss), peak_megabytes=peak_megabytes())
     result["mapped_megabytes"] = mapped_megabytes()
+    if isinstance(step, TorchStep):
+        result["phases"] = {phase: statistics.median(values) for phase, values in phases.items()}
     if backend == "xla":
         result["host"] = hosts[WARMUP_STEPS:]
     return result

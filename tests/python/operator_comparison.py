@@ -411,6 +411,8 @@ class Comparison:
         is_tensor = isinstance(result, torch.Tensor)
         if not is_tensor and not (isinstance(result, tuple) and all(isinstance(x, torch.Tensor) for x in result)):
             return
+        if any(x.dtype == torch.complex32 for x in tensors_of(result)):
+            return  # there is no such tensor on xla
 
         def with_out(label: str, make: Callable[[torch.Tensor], torch.Tensor]) -> None:
             outs = pytree.tree_map(make, result if is_tensor else tuple(result))
