@@ -73,7 +73,10 @@ RandomWords random_words(LoweringContext& ctx, const Dims& dims, uint32_t stream
 }
 
 RandomWords private_random_words(LoweringContext& ctx, const Dims& dims) {
-  const RandomWords key = random_words(ctx, {}, 0xFFFFFFFF);
+  const RandomWords drawn = random_words(ctx, {}, 0xFFFFFFFF);
+  // Else the key is computed again for each element, and LLVM does not come to an end where the last one is alone.
+  const stablehlo::Values apart = ctx.b.optimization_barrier({drawn.first, drawn.second});
+  const RandomWords key{{ctx.b, apart[0]}, {ctx.b, apart[1]}};
   const Expr zero(ctx.b, ctx.b.constant(0, DType::kU64));
   return Threefry(ctx.b, dims)(key, split(counters(ctx.b, zero, dims)));
 }

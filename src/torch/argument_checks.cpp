@@ -86,7 +86,12 @@ bool has_divisor(Arguments arguments) {
   return !arguments[0].isTensor() || !is_integral(arguments[0].toTensor()) || divisor.item().to<int64_t>() != 0;
 }
 
-bool has_samples(Arguments arguments) { return arguments[1].toInt() > 0; }
+// As many categories as float32 can number.
+bool can_be_sampled(Arguments arguments) {
+  constexpr int64_t kMostCategories = int64_t{1} << 24;
+  const at::Tensor& self = arguments[0].toTensor();
+  return arguments[1].toInt() > 0 && (self.dim() == 0 || self.size(-1) <= kMostCategories);
+}
 
 bool is_real(Arguments arguments) { return !arguments[0].toTensor().is_complex(); }
 
@@ -150,7 +155,7 @@ constexpr NamedCheck kChecks[] = {
     {"aten::argmin", "", is_not_bool},
     {"aten::softmax", "int", has_dim},
     {"aten::_softmax", "", has_dim},
-    {"aten::multinomial", "", has_samples},
+    {"aten::multinomial", "", can_be_sampled},
     {"aten::bucketize", "Tensor", has_boundaries_in_one_dimension},
     {"aten::bernoulli_", "float", has_probability},
     {"aten::bernoulli", "p", has_probability},
