@@ -97,6 +97,12 @@ DIFFERENCES = [
     Row("logcumsumexp", "gradient gradgrad", "PyTorch's formula cancels. Measured: 5e-3", is_pure=True),
     Row("fft.hfft fft.hfft2 fft.hfftn", "value out", "1 unit of the largest element, of 2e2", "float32", is_pure=True),
     Row("linalg.householder_product", "gradgrad", "ill-conditioned. Measured: 1 % of the largest", "float32 complex64"),
+    Row(
+        "linalg.eigh linalg.svd svd",
+        "value gradient gradgrad",
+        "vectors are unique but for their sign, or the basis of equal values: the algorithm chooses",
+        is_pure=True,
+    ),
     Row("erfinv", "gradgrad", "ill-conditioned beside 1. Measured: 20 % above the tolerance"),
     Row(
         "corrcoef dist logaddexp nn.functional.cosine_embedding_loss nn.functional.cosine_similarity "
@@ -113,8 +119,10 @@ DIFFERENCES = [
         is_pure=True,
     ),
     Row("linalg.lstsq linalg.lstsq.grad_oriented", "stride", _STRIDES),
+    Row("geqrf svd_lowrank pca_lowrank", "stride", _STRIDES, is_pure=True),
     # Errors.
     Row("native_group_norm", "error", "the CPU's kernel refuses strided inputs"),
+    Row("gather scatter scatter_add", "error-inputs", "indices out of range are clamped or ignored", is_pure=True),
     Row("masked_fill", "error-inputs", "a complex value, whose imaginary part is dropped"),
     Row("multinomial", "error-inputs", "the CPU words the same refusal by algorithm"),
     Row("masked_scatter", "error-inputs", "the CPU's kernel takes no mask of bytes"),
