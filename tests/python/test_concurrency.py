@@ -5,28 +5,10 @@ import threading
 
 import pytest
 import torch
+from threads import run_in_threads
 from torch import nn
 
 import torch_xla
-
-
-def run_in_threads(functions):
-    errors = []
-
-    def guarded(function):
-        try:
-            function()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-        assert not thread.is_alive(), "a thread hangs"
-    if errors:
-        raise errors[0]
 
 
 def test_threads_record_cut_and_read_at_once():

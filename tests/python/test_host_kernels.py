@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 import torch.nn.functional as F
+from threads import run_in_threads
 
 import torch_xla
 from torch_xla import _XLAC
@@ -186,11 +186,7 @@ def test_several_threads(seeded):
             y = F.conv2d(x.to(DEVICE), weight.to(DEVICE)).flatten(1)
             results.append((y @ y.t()).cpu())
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads([work] * 4)
     assert len(results) == 20
     for result in results:
         torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-3)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from threads import run_in_threads
 
 import torch_xla
 import torch_xla.debug as debug
@@ -193,8 +194,6 @@ def test_the_same_program_with_and_without_lines(compiles):
 
 
 def test_threads_record_their_own_lines(ir_debug):
-    import threading
-
     texts = {}
 
     def work(name: str) -> None:
@@ -203,11 +202,7 @@ def test_threads_record_their_own_lines(ir_debug):
             x = torch.cos(x)
         texts[name] = debug.tensors_text([x])
 
-    threads = [threading.Thread(target=work, args=(str(i),)) for i in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads([lambda i=i: work(str(i)) for i in range(3)])
     assert len(texts) == 3
     assert all(text.count("location=work@") >= 50 for text in texts.values())
 

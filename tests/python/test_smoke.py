@@ -3,10 +3,10 @@
 import copy
 import gc
 import io
-import threading
 
 import pytest
 import torch
+from threads import run_in_threads
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -89,11 +89,7 @@ def test_threads_record_at_once():
             x = x + 1
         results[index] = x.sum().item()
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads([lambda i=i: work(i) for i in range(4)])
     assert results == {i: 16.0 * (i + 20) for i in range(4)}
 
 
