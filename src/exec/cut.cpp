@@ -1,5 +1,6 @@
 #include "exec/cut.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "exec/debug_output.h"
 #include "exec/dump.h"
 #include "exec/explain.h"
+#include "exec/kept_runs.h"
 #include "exec/lower.h"
 #include "exec/program_cache.h"
 #include "exec/program_store.h"
@@ -17,6 +19,7 @@
 #include "exec/snapshot.h"
 #include "exec/statistics.h"
 #include "exec/timeline.h"
+#include "ops/aten_call.h"
 #include "ops/host_kernel.h"
 
 namespace torch_pjrt {
@@ -80,6 +83,17 @@ LoweredModule timed_lower(const Snapshot& snapshot) {
   return module;
 }
 
+// Whether a call of one of PyTorch's kernels may throw for the values that it meets. What is called because it is
+// faster at most lacks memory: its arguments were checked when it was recorded.
+bool can_fail(const Snapshot& snapshot) {
+  return std::any_of(snapshot.nodes.begin(), snapshot.nodes.end(), [](const lazy::Node* node) {
+    const lazy::Signature& signature = node->signature();
+    if (!is_aten_call(*signature.entry)) return false;
+    const KernelRule* rule = find_kernel_rule(signature.schema->name);
+    return rule == nullptr || rule->can_fail;
+  });
+}
+
 const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key, std::string_view cause) {
   save_graph(snapshot);
   auto summary = std::make_shared<const GraphSummary>(summarize(snapshot));
@@ -87,6 +101,7 @@ const CompiledGraph& compile_graph(const Snapshot& snapshot, const Hash128& key,
   CompiledGraph graph;
   graph.buffer_outputs = std::move(module.buffer_outputs);
   graph.num_aliased = module.num_aliased;
+  graph.can_fail = can_fail(snapshot);
   ProgramSpec spec;
   spec.stablehlo = std::move(module.text);
   spec.parameters = parameter_types(snapshot);
@@ -210,16 +225,18 @@ struct ScalarArguments {
 
 struct Arguments {
   std::vector<DeviceValue*> values;
-  // Donated parameters that somebody outside the graph (a read in progress) still holds.
+  // Donated parameters that somebody outside the graph still needs: a read in progress, a run that may fail.
   std::vector<int64_t> keep;
 };
 
-void collect_arguments(const Snapshot& snapshot, Arguments& arguments) {
+void collect_arguments(const Snapshot& snapshot, bool keep_all, Arguments& arguments) {
   static auto* integers = new ScalarArguments<int64_t>(DType::kS64);
   static auto* reals = new ScalarArguments<double>(DType::kF64);
   for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
     const auto& data = snapshot.parameters[i]->data();
-    if (snapshot.donated[i] && data->use_count() > 1) arguments.keep.push_back(static_cast<int64_t>(i));
+    if (snapshot.donated[i] && (keep_all || data->use_count() > 1 || snapshot.parameters[i]->num_keepers > 0)) {
+      arguments.keep.push_back(static_cast<int64_t>(i));
+    }
     arguments.values.push_back(static_cast<DeviceValue*>(data.get()));
   }
   const bool is_packed = packs_scalars(snapshot);
@@ -227,11 +244,7 @@ void collect_arguments(const Snapshot& snapshot, Arguments& arguments) {
   reals->append(snapshot.reals, is_packed, snapshot.device, arguments.values);
 }
 
-void replace_values(lazy::Graph& graph, const Snapshot& snapshot, const CompiledGraph& compiled,
-                    std::vector<Ref<DeviceValue>> outputs) {
-  std::vector<lazy::Value> leaves;
-  leaves.reserve(outputs.size());
-  for (auto& output : outputs) leaves.push_back(graph.leaf(std::move(output)));
+void replace_values(const Snapshot& snapshot, const CompiledGraph& compiled, const std::vector<lazy::Value>& leaves) {
   for (size_t i = 0; i < snapshot.buffers.size(); ++i) {
     lazy::Buffer& buffer = *snapshot.buffers[i];
     buffer.set(leaves[compiled.buffer_outputs[i]], buffer.layout());
@@ -263,18 +276,64 @@ Checks& pending_checks(int device) {
   return (*checks)[device];
 }
 
-void run_snapshot(lazy::Graph& graph, const Snapshot& snapshot, const std::string& cause) {
+enum class Extent {
+  kAll,            // all that is pending
+  kAllWithChecks,  // and operators that are there for what they throw
+  kOneValue,       // of what stays pending, or was kept
+};
+
+void run_snapshot(lazy::Graph& graph, const Snapshot& snapshot, const std::string& cause, Extent extent) {
   static Counter& aliased = counter("InputOutputAliasCount");
   TimelineSpan span(TimelineEvent::Kind::kCut);
   print_cut(cause, snapshot.nodes.size());
   const CompiledGraph& compiled = find_or_compile(snapshot, cause);
   Arguments arguments;
-  collect_arguments(snapshot, arguments);
+  // What one value is made from stays where it is: it is not lost, whatever fails.
+  const bool is_tracked = compiled.can_fail || extent == Extent::kOneValue;
+  const Ref<RunOutcome> outcome = make_outcome(snapshot, is_tracked, extent == Extent::kAllWithChecks);
+  collect_arguments(snapshot, static_cast<bool>(outcome), arguments);
   span.program = compiled.program->record().id;
   span.cause = cause;
-  auto outputs = compiled.program->run(arguments.values, graph.device(), arguments.keep);
-  aliased.add(static_cast<int64_t>(compiled.num_aliased));
-  replace_values(graph, snapshot, compiled, std::move(outputs));
+  auto outputs = compiled.program->run(arguments.values, graph.device(), arguments.keep, outcome);
+  if (!outcome) aliased.add(static_cast<int64_t>(compiled.num_aliased));
+  std::vector<lazy::Value> leaves;
+  leaves.reserve(outputs.size());
+  for (auto& output : outputs) leaves.push_back(graph.leaf(std::move(output)));
+  if (outcome && extent != Extent::kOneValue) keep_run(snapshot, leaves, compiled.buffer_outputs, outcome);
+  replace_values(snapshot, compiled, leaves);
+}
+
+const Ref<RunOutcome>& outcome_of(const lazy::Node& leaf) {
+  return static_cast<const DeviceValue&>(*leaf.data()).outcome();
+}
+
+void recompute(lazy::Node& leaf, const std::string& cause);
+
+// Takes a snapshot, after values of failed runs among its parameters were started again.
+template <typename Take>
+void take_sound_snapshot(Snapshot& snapshot, const std::string& cause, Take&& take) {
+  take();
+  std::vector<lazy::Node*> failed;
+  for (lazy::Node* leaf : snapshot.parameters) {
+    if (outcome_of(*leaf) && outcome_of(*leaf)->has_failed()) failed.push_back(leaf);
+  }
+  if (failed.empty()) return;
+  for (lazy::Node* leaf : failed) recompute(*leaf, cause);
+  take();
+}
+
+// Starts what computes this value of a failed run, alone: the rest may be what failed.
+void recompute(lazy::Node& leaf, const std::string& cause) {
+  const KeptRun* run = find_kept_run(leaf);
+  if (run == nullptr) return;
+  lazy::Graph& graph = leaf.graph();
+  const std::vector<const lazy::Node*> nodes = run->nodes();
+  lazy::Buffer holder(graph.device(), leaf.data()->type().size_bytes());
+  holder.set(run->source_of(leaf), nullptr);
+  Snapshot snapshot;
+  take_sound_snapshot(snapshot, cause, [&] { take_snapshot_of(holder, nodes, snapshot); });
+  run_snapshot(graph, snapshot, cause + ", again after a failure", Extent::kOneValue);
+  lazy::Graph::replace_data(leaf, holder.value().node()->data());
 }
 
 }  // namespace
@@ -285,14 +344,16 @@ void note_recording(const lazy::Graph& graph) {
 
 void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   graph.remat_region().leave();
+  release_kept_runs();
   if (graph.num_pending() == 0) return;
   Runtime::get();  // the plugin decides how operators are lowered
   add_recording_event(graph);
   // They end here, also when they fail: nobody could drop them.
   const Checks checks = std::exchange(pending_checks(graph.device()), {});
   static auto* snapshot = new Snapshot();
-  take_snapshot(graph, *snapshot);
-  run_snapshot(graph, *snapshot, describe(what, location));
+  const std::string cause = describe(what, location);
+  take_sound_snapshot(*snapshot, cause, [&] { take_snapshot(graph, *snapshot); });
+  run_snapshot(graph, *snapshot, cause, checks.empty() ? Extent::kAll : Extent::kAllWithChecks);
 }
 
 void hold_until_cut(lazy::Value check) {
@@ -313,10 +374,39 @@ void cut_for(lazy::Buffer& wanted, std::string_view what, lazy::LocationId locat
     if (has_checks) throw;
     // Perhaps what fails is something else that is pending.
     static auto* snapshot = new Snapshot();
-    take_snapshot_of(wanted, *snapshot);
+    const std::string cause = describe(what, location) + ", without what else was pending";
+    take_sound_snapshot(*snapshot, cause, [&] { take_snapshot_of(wanted, *snapshot); });
     if (snapshot->nodes.size() == num_pending) throw;
-    run_snapshot(graph, *snapshot, describe(what, location) + ", without what else was pending");
+    run_snapshot(graph, *snapshot, cause, Extent::kOneValue);
   }
+}
+
+bool may_be_lost(const lazy::Buffer& buffer) {
+  const Ref<RunOutcome>& outcome = outcome_of(*buffer.value().node());
+  return outcome && !outcome->is_sound();
+}
+
+Ref<lazy::DeviceData> make_good(const lazy::Buffer& buffer, std::string_view what, lazy::LocationId location) {
+  Ref<lazy::DeviceData> data;
+  {
+    const lazy::Lock lock(lazy::mutex());
+    data = buffer.value().node()->data();
+  }
+  const auto& value = static_cast<const DeviceValue&>(*data);
+  try {
+    value.await();
+  } catch (const Error&) {
+    InFlight& in_flight = Runtime::get().in_flight(value.device());
+    in_flight.drain();  // now it is known which runs failed
+    // What a check throws concerns every reader, once.
+    if (!value.outcome() || (value.outcome()->has_checks() && in_flight.has_error())) return data;
+    const lazy::Lock lock(lazy::mutex());
+    lazy::Node& leaf = *buffer.value().node();
+    // Another reader may have started it meanwhile.
+    if (leaf.data().get() == data.get()) recompute(leaf, describe(what, location));
+    return leaf.data();
+  }
+  return data;
 }
 
 void cut_when_long(lazy::Graph& graph) {

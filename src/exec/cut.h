@@ -18,6 +18,12 @@ void cut(lazy::Graph& graph, std::string_view cause, lazy::LocationId location =
 // The same for a read of one pending buffer: when the cut fails, the buffer's value alone is computed, and the rest
 // stays pending. So a tensor whose computation fails does not keep others from being read.
 void cut_for(lazy::Buffer& wanted, std::string_view cause, lazy::LocationId location = 0);
+// Whether the data of a buffer, which is not pending, may turn out to be lost with a run that fails. Caller holds the
+// lock.
+bool may_be_lost(const lazy::Buffer& buffer);
+// Blocks, without the lock, until such data exists; what a failed run has lost is started again. Waiting for the data
+// that the buffer has then throws only what the value itself depends on.
+Ref<lazy::DeviceData> make_good(const lazy::Buffer& buffer, std::string_view cause, lazy::LocationId location);
 // Makes the pending value of an operator that is there for what it throws a part of the next program. What it throws,
 // the cut or the wait after it throws, once. Caller holds the lock.
 void hold_until_cut(lazy::Value check);

@@ -8,11 +8,12 @@
 namespace torch_pjrt {
 
 DeviceValue::DeviceValue(TensorType type, int device, std::vector<pjrt::Buffer> buffers, size_t size_bytes,
-                         Ref<ProgramRecord> producer)
+                         Ref<ProgramRecord> producer, Ref<RunOutcome> outcome)
     : DeviceData(std::move(type), device),
       buffers_(std::move(buffers)),
       size_bytes_(size_bytes),
-      producer_(std::move(producer)) {
+      producer_(std::move(producer)),
+      outcome_(std::move(outcome)) {
   DeviceMemory::of(device).add(static_cast<int64_t>(size_bytes_));
 }
 
@@ -31,6 +32,7 @@ bool DeviceValue::is_ready() const {
 }
 
 void DeviceValue::await() const {
+  check_not_lost();
   TP_CHECK(!is_donated(), "waiting for a donated value");
   try {
     for (const pjrt::Buffer& buffer : buffers_) buffer.ready_event().await();
@@ -40,7 +42,23 @@ void DeviceValue::await() const {
 }
 
 Error DeviceValue::explain(const Error& error) const {
-  return producer_ ? torch_pjrt::explain(error, *producer_) : error;
+  if (!producer_) return error;
+  const Error explained = torch_pjrt::explain(error, *producer_);
+  if (outcome_) return explained;
+  return Error(explained.code(),
+               concat(explained.what(), ". The value of this tensor was lost with that program; assign it anew"));
+}
+
+void DeviceValue::check_not_lost() const {
+  if (is_donated() && loss_) throw *loss_;
+}
+
+void DeviceValue::mark_lost(const Error& error) {
+  if (is_donated()) return;
+  loss_.emplace(error.code(), concat(error.what(),
+                                     ". The value of a tensor that this program was to overwrite was lost with it; "
+                                     "assign it anew"));
+  mark_donated();
 }
 
 void DeviceValue::mark_donated() noexcept {

@@ -34,6 +34,11 @@ void InFlight::drain() noexcept {
   wait_locked(lock);
 }
 
+bool InFlight::has_error() {
+  const std::lock_guard lock(mutex_);
+  return error_.has_value();
+}
+
 void InFlight::forget_error() {
   const std::lock_guard lock(mutex_);
   error_.reset();

@@ -23,6 +23,8 @@ class InFlight {
   void wait();
   // Blocks like `wait`, and leaves the error where it is.
   void drain() noexcept;
+  // Whether there is an error that nobody has heard of.
+  bool has_error();
   // The error has reached the user another way.
   void forget_error();
 

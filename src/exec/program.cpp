@@ -109,6 +109,7 @@ void Program::check_arguments(std::span<DeviceValue* const> arguments, int devic
            " arguments, not ", arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const DeviceValue& argument = *arguments[i];
+    argument.check_not_lost();
     TP_CHECK(!argument.is_donated(), "argument ", i, " of program ", record_->id, " was donated to an earlier run");
     TP_CHECK(argument.buffers().size() == num_devices_ && argument.device() == device, "argument ", i, " of program ",
              record_->id, " lies on ", argument.buffers().size(), " devices from xla:", argument.device());
@@ -127,12 +128,13 @@ void Program::check_memory(int device) const {
 }
 
 std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> arguments, int device,
-                                           std::span<const int64_t> keep) {
+                                           std::span<const int64_t> keep, Ref<RunOutcome> outcome) {
   static Metric& execute_time = metric("ExecuteTime");
   thread_local LaunchArrays arrays;
   Runtime& runtime = Runtime::get();
   check_arguments(arguments, device);
   check_memory(device);
+  TP_CHECK(!outcome || num_devices_ == 1, "the outcome of a run on ", num_devices_, " devices");
   arrays.arrange(arguments, outputs_.size(), num_devices_);
 
   pjrt::Launch launch;
@@ -144,27 +146,30 @@ std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> argumen
   try {
     executable_.execute(launch, arrays.output_lists.data(), arrays.done.data());
   } catch (const Error& error) {
-    mark_deleted(arguments);
-    throw explain(error, *record_);
+    const Error explained = explain(error, *record_);
+    mark_deleted(arguments, explained);
+    throw explained;
   }
 
   record_->runs.fetch_add(1, std::memory_order_relaxed);
   consume(arguments, keep);
-  std::vector<Ref<DeviceValue>> outputs = wrap_outputs(arrays.outputs, num_devices_, device);
+  std::vector<Ref<DeviceValue>> outputs = wrap_outputs(arrays.outputs, device, outcome);
   const pjrt::Api api = runtime.client().api();
   for (size_t d = 0; d < num_devices_; ++d) {
     InFlight& in_flight = runtime.in_flight(device + static_cast<int>(d));
     const InFlight::Ticket ticket = in_flight.start();
-    pjrt::Event(api, arrays.done[d]).on_ready([&in_flight, ticket, start, record = record_](const Error* error) {
-      execute_time.record(seconds_since(start));
-      Timeline::get().add(TimelineEvent::Kind::kExecute, start, Clock::now(), record->id);
-      if (error == nullptr) {
-        in_flight.finish(ticket, nullptr);
-        return;
-      }
-      const Error explained = explain(*error, *record);
-      in_flight.finish(ticket, &explained);
-    });
+    pjrt::Event(api, arrays.done[d])
+        .on_ready([&in_flight, ticket, start, record = record_, outcome](const Error* error) {
+          execute_time.record(seconds_since(start));
+          Timeline::get().add(TimelineEvent::Kind::kExecute, start, Clock::now(), record->id);
+          if (outcome) outcome->finish(error == nullptr);
+          if (error == nullptr) {
+            in_flight.finish(ticket, nullptr);
+            return;
+          }
+          const Error explained = explain(*error, *record);
+          in_flight.finish(ticket, &explained);
+        });
   }
   return outputs;
 }
@@ -182,9 +187,9 @@ void Program::consume(std::span<DeviceValue* const> arguments, std::span<const i
   }
 }
 
-void Program::mark_deleted(std::span<DeviceValue* const> arguments) const {
+void Program::mark_deleted(std::span<DeviceValue* const> arguments, const Error& error) const {
   for (size_t i = 0; i < donated_.size(); ++i) {
-    if (donated_[i] && arguments[i]->buffers()[0].is_deleted()) arguments[i]->mark_donated();
+    if (donated_[i] && arguments[i]->buffers()[0].is_deleted()) arguments[i]->mark_lost(error);
   }
 }
 
@@ -198,17 +203,18 @@ void Program::measure_outputs(const std::vector<PJRT_Buffer*>& raw) {
   }
 }
 
-std::vector<Ref<DeviceValue>> Program::wrap_outputs(const std::vector<PJRT_Buffer*>& raw, size_t num_devices,
-                                                    int device) {
+std::vector<Ref<DeviceValue>> Program::wrap_outputs(const std::vector<PJRT_Buffer*>& raw, int device,
+                                                    const Ref<RunOutcome>& outcome) {
   const pjrt::Api api = Runtime::get().client().api();
   std::call_once(measured_, [&] { measure_outputs(raw); });
   std::vector<Ref<DeviceValue>> values;
   values.reserve(outputs_.size());
   for (size_t i = 0; i < outputs_.size(); ++i) {
     std::vector<pjrt::Buffer> buffers;
-    buffers.reserve(num_devices);
-    for (size_t d = 0; d < num_devices; ++d) buffers.emplace_back(api, raw[d * outputs_.size() + i]);
-    values.push_back(make_ref<DeviceValue>(outputs_[i], device, std::move(buffers), output_sizes_bytes_[i], record_));
+    buffers.reserve(num_devices_);
+    for (size_t d = 0; d < num_devices_; ++d) buffers.emplace_back(api, raw[d * outputs_.size() + i]);
+    values.push_back(
+        make_ref<DeviceValue>(outputs_[i], device, std::move(buffers), output_sizes_bytes_[i], record_, outcome));
   }
   DeviceMemory::of(device).note_transient(record_->temp_bytes);
   return values;

@@ -48,10 +48,11 @@ class Program : public RefCounted {
 
   // Starts a run on `device` and returns its outputs, which will exist later; an error of the computation surfaces when
   // one of them, or Runtime::wait_all, is waited for. The buffers of donated arguments are consumed: their values must
-  // not be used again. `keep` lists donated parameters whose buffers this one run must not consume. Throws when the run
-  // cannot start; then every argument is as it was.
+  // not be used again. `keep` lists donated parameters whose buffers this one run must not consume. `outcome`, if any,
+  // learns how the run ends. Throws when the run cannot start; then every argument is as it was, except what the plugin
+  // has consumed already: DeviceValue::check_not_lost then throws that error.
   std::vector<Ref<DeviceValue>> run(std::span<DeviceValue* const> arguments, int device,
-                                    std::span<const int64_t> keep = {});
+                                    std::span<const int64_t> keep = {}, Ref<RunOutcome> outcome = {});
   std::vector<Ref<DeviceValue>> run(std::span<const Ref<DeviceValue>> arguments, int device);
 
   // For the disk cache; see load_program.
@@ -62,8 +63,9 @@ class Program : public RefCounted {
   void check_memory(int device) const;
   void consume(std::span<DeviceValue* const> arguments, std::span<const int64_t> keep) const;
   // After a failure: which donated arguments are gone is the plugin's decision.
-  void mark_deleted(std::span<DeviceValue* const> arguments) const;
-  std::vector<Ref<DeviceValue>> wrap_outputs(const std::vector<PJRT_Buffer*>& raw, size_t num_devices, int device);
+  void mark_deleted(std::span<DeviceValue* const> arguments, const Error& error) const;
+  std::vector<Ref<DeviceValue>> wrap_outputs(const std::vector<PJRT_Buffer*>& raw, int device,
+                                             const Ref<RunOutcome>& outcome);
   void measure_outputs(const std::vector<PJRT_Buffer*>& raw);
 
   const pjrt::Executable executable_;

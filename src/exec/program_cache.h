@@ -16,6 +16,8 @@ struct CompiledGraph {
   // For each pending buffer, in the graph's order, the output that holds its value.
   std::vector<uint32_t> buffer_outputs;
   size_t num_aliased = 0;
+  // Whether an operator in it may throw, whatever its arguments' types are.
+  bool can_fail = false;
 };
 
 // Not thread safe: used under lazy::mutex().

@@ -98,6 +98,33 @@ TEST_F(ProgramUse, keeps_a_donated_argument_when_told) {
   EXPECT_EQ(first(x), 1);
 }
 
+TEST_F(ProgramUse, what_a_refused_launch_has_consumed_answers_with_its_error) {
+  const Ref<Program> program = compile_program(add_spec(true));
+  Runtime& runtime = Runtime::get();
+  const std::vector<float> ones(static_cast<size_t>(kVector.numel()), 1.0f);
+  std::vector<pjrt::Buffer> buffers;
+  buffers.push_back(runtime.client().to_device(ones.data(), kVector, runtime.device(0)));
+  buffers[0].delete_memory();
+  const auto x = make_ref<DeviceValue>(kVector, 0, std::move(buffers), kVector.size_bytes());
+  const Ref<DeviceValue> y = upload(2);
+  const auto error_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error;
+    }
+    return Error(ErrorCode::kInternal, "no error");
+  };
+  const Error refused = error_of([&] { program->run(std::vector{x, y}, 0); });
+  for (const Error& later : {error_of([&] { program->run(std::vector{x, y}, 0); }), error_of([&] { first(x); }),
+                             error_of([&] { x->await(); })}) {
+    EXPECT_EQ(later.code(), refused.code());
+    EXPECT_TRUE(std::string(later.what()).starts_with(refused.what())) << later.what();
+    EXPECT_NE(std::string(later.what()).find("was lost with it"), std::string::npos) << later.what();
+  }
+  EXPECT_EQ(first(y), 2);
+}
+
 TEST_F(ProgramUse, has_a_record_that_outlives_it) {
   Ref<Program> program = compile_program(add_spec(true));
   program->run(std::vector{upload(1), upload(2)}, 0);
@@ -241,6 +268,11 @@ TEST_F(ProgramUse, an_asynchronous_error_surfaces_at_the_wait) {
   EXPECT_NO_THROW(runtime.wait_all(0));
   expect_error([&] { first(failed[0]); });
   expect_error([&] { failed[0]->await(); });
+  try {
+    first(failed[0]);
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("was lost with that program"), std::string::npos) << error.what();
+  }
   // A download that has reported the error leaves none for the next wait.
   const auto again = program->run(std::vector{x}, 0);
   expect_error([&] { first(again[0]); });

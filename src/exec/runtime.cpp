@@ -215,6 +215,7 @@ Ref<DeviceValue> Runtime::upload_zero_copy(const void* data, const TensorType& t
 void Runtime::download(const DeviceValue& value, void* dst) {
   static Metric& time = metric("TransferFromDeviceTime");
   static Metric& bytes = metric("InboundData", Unit::kBytes);
+  value.check_not_lost();
   TP_CHECK(!value.is_donated(), "downloading a donated value");
   TP_USER_CHECK(value.buffers().size() == 1, kInvalidArgument, "download: a value sharded over ",
                 value.buffers().size(), " devices must be gathered first");
@@ -225,6 +226,8 @@ void Runtime::download(const DeviceValue& value, void* dst) {
   try {
     copy_to_host(value.buffers()[0], dst, size_bytes, is_cpu_);
   } catch (const Error& error) {
+    // Its run may report the error after its value does.
+    in_flight(value.device()).drain();
     in_flight(value.device()).forget_error();
     throw value.explain(error);
   }
@@ -233,6 +236,7 @@ void Runtime::download(const DeviceValue& value, void* dst) {
 }
 
 Ref<DeviceValue> Runtime::copy_to_device(const Ref<DeviceValue>& value, int device) {
+  value->check_not_lost();
   TP_CHECK(!value->is_donated(), "copying a donated value");
   if (value->device() == device) return value;
   TP_USER_CHECK(value->buffers().size() == 1, kInvalidArgument, "copy_to_device: a value sharded over ",

@@ -9,7 +9,7 @@
 namespace torch_pjrt {
 namespace {
 
-void add_parameter(const lazy::Node& leaf, uint64_t pass, Snapshot& snapshot) {
+void add_parameter(lazy::Node& leaf, uint64_t pass, Snapshot& snapshot) {
   TP_CHECK(leaf.is_data(), "an operand is recorded after its use");
   leaf.pass = pass;
   leaf.position = static_cast<uint32_t>(snapshot.parameters.size()) | kParameterBit;
@@ -51,7 +51,7 @@ void clear(Snapshot& snapshot, int device) {
 void add_node(const lazy::Node& node, uint64_t pass, Snapshot& snapshot) {
   snapshot.hash.mix(node.signature().hash);
   for (const lazy::Value& operand : node.operands()) {
-    const lazy::Node& source = *operand.node();
+    lazy::Node& source = *operand.node();
     if (source.pass != pass) add_parameter(source, pass, snapshot);
     snapshot.hash.mix(uint64_t{source.position} << 32 | operand.index());
   }
@@ -97,11 +97,19 @@ void take_snapshot(lazy::Graph& graph, Snapshot& snapshot) {
 }
 
 void take_snapshot_of(lazy::Buffer& buffer, Snapshot& snapshot) {
+  std::vector<const lazy::Node*> nodes;
+  for (const lazy::Node* node = buffer.graph().first(); node != nullptr; node = lazy::Graph::next(node)) {
+    nodes.push_back(node);
+  }
+  take_snapshot_of(buffer, nodes, snapshot);
+}
+
+void take_snapshot_of(lazy::Buffer& buffer, std::span<const lazy::Node* const> nodes, Snapshot& snapshot) {
   lazy::Graph& graph = buffer.graph();
   clear(snapshot, graph.device());
   const uint64_t pass = graph.next_pass();
   const auto needed = pending_sources(buffer.value().node());
-  for (const lazy::Node* node = graph.first(); node != nullptr; node = lazy::Graph::next(node)) {
+  for (const lazy::Node* node : nodes) {
     if (needed.contains(node)) add_node(*node, pass, snapshot);
   }
   add_buffer(buffer, snapshot);

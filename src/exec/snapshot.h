@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/hash.h"
@@ -23,10 +24,10 @@ inline constexpr uint32_t kParameterBit = 0x80000000u;
 // Valid while the lock is held and the graph is unchanged.
 struct Snapshot {
   int device = 0;
-  std::vector<const lazy::Node*> nodes;       // topological order
-  std::vector<const lazy::Node*> parameters;  // leaves, by first use
-  std::vector<bool> donated;                  // for each parameter: no storage holds it any more
-  std::vector<int64_t> integers;              // scalar slots of all nodes, in order
+  std::vector<const lazy::Node*> nodes;  // topological order
+  std::vector<lazy::Node*> parameters;   // leaves, by first use
+  std::vector<bool> donated;             // for each parameter: no storage holds it any more
+  std::vector<int64_t> integers;         // scalar slots of all nodes, in order
   std::vector<double> reals;
   std::vector<lazy::Buffer*> buffers;  // pending storages
   std::vector<OutputRef> values;       // for each of `buffers`
@@ -40,6 +41,8 @@ void take_snapshot(lazy::Graph& graph, Snapshot& snapshot);
 
 // The same of one pending buffer and of the nodes that its value needs; nothing is donated.
 void take_snapshot_of(lazy::Buffer& buffer, Snapshot& snapshot);
+// The same where those nodes are not the graph's own, but among `nodes`, which are in topological order.
+void take_snapshot_of(lazy::Buffer& buffer, std::span<const lazy::Node* const> nodes, Snapshot& snapshot);
 
 // Appends a node's scalars.
 void add_slots(const lazy::Node& node, Snapshot& snapshot);

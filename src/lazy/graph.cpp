@@ -53,16 +53,8 @@ Node* Graph::record(const Signature& signature, std::span<Value> operands, std::
   node->region = remat_region_.id();
   if (nodes_have_locations()) [[unlikely]]
     node->location = LocationScope::current();
-  node->num_operands_ = static_cast<uint32_t>(operands.size());
-  node->num_slots_ = static_cast<uint32_t>(slots.size());
-  if (!operands.empty()) {
-    node->operands_ = std::make_unique<Value[]>(operands.size());
-    std::move(operands.begin(), operands.end(), node->operands_.get());
-  }
-  if (!slots.empty()) {
-    node->slots_ = std::make_unique_for_overwrite<uint64_t[]>(slots.size());
-    std::copy(slots.begin(), slots.end(), node->slots_.get());
-  }
+  set_inputs(*node, operands, slots);
+  node->is_pending_ = true;
   node->previous_ = last_;
   (last_ == nullptr ? first_ : last_->next_) = node;
   last_ = node;
@@ -78,6 +70,34 @@ Value Graph::leaf(Ref<DeviceData> data) {
   return {node, 0};
 }
 
+void Graph::set_inputs(Node& node, std::span<Value> operands, std::span<const uint64_t> slots) {
+  node.num_operands_ = static_cast<uint32_t>(operands.size());
+  node.num_slots_ = static_cast<uint32_t>(slots.size());
+  if (!operands.empty()) {
+    node.operands_ = std::make_unique<Value[]>(operands.size());
+    std::move(operands.begin(), operands.end(), node.operands_.get());
+  }
+  if (!slots.empty()) {
+    node.slots_ = std::make_unique_for_overwrite<uint64_t[]>(slots.size());
+    std::copy(slots.begin(), slots.end(), node.slots_.get());
+  }
+}
+
+void Graph::replace_data(Node& leaf, Ref<DeviceData> data) {
+  TP_CHECK(leaf.is_data() && leaf.data_->type() == data->type(), "other data than the leaf's");
+  leaf.data_ = std::move(data);
+}
+
+Value Graph::copy(const Node& node, std::span<Value> operands) {
+  auto* copy = new Node();
+  copy->signature_ = node.signature_;
+  copy->graph_ = node.graph_;
+  copy->region = node.region;
+  copy->location = node.location;
+  set_inputs(*copy, operands, node.slots());
+  return {copy, 0};
+}
+
 void Graph::unlink(Node* node) {
   (node->previous_ == nullptr ? first_ : node->previous_->next_) = node->next_;
   (node->next_ == nullptr ? last_ : node->next_->previous_) = node->previous_;
@@ -88,7 +108,7 @@ void Graph::unlink(Node* node) {
 void Graph::release(Node* node) {
   Node* dead = nullptr;
   const auto bury = [&dead](Node* corpse) {
-    if (!corpse->is_data()) corpse->graph_->unlink(corpse);
+    if (corpse->is_pending_) corpse->graph_->unlink(corpse);
     corpse->next_ = dead;
     dead = corpse;
   };

@@ -31,6 +31,10 @@ class Graph {
   Node* record(const Signature& signature, std::span<Value> operands, std::span<const uint64_t> slots);
   // A leaf; not in the pending list.
   Value leaf(Ref<DeviceData> data);
+  // Other data of the same type in the place of a leaf's, for all that hold the leaf.
+  static void replace_data(Node& leaf, Ref<DeviceData> data);
+  // The same operator on other operands, which are moved from; not in the pending list.
+  static Value copy(const Node& node, std::span<Value> operands);
 
   size_t num_pending() const { return num_pending_; }
   uint64_t num_recorded() const { return num_recorded_; }
@@ -49,6 +53,7 @@ class Graph {
   friend class Buffer;
   friend class Value;
   static void release(Node* node);
+  static void set_inputs(Node& node, std::span<Value> operands, std::span<const uint64_t> slots);
   void unlink(Node* node);
 
   int device_;

@@ -66,6 +66,7 @@ class Node {
   const TensorType& type(uint32_t index) const { return data_ ? data_->type() : signature_->outputs[index].type; }
   // Storages that hold this leaf; at 0 its buffer may be donated to the program that uses it last.
   uint32_t num_holders() const { return num_holders_; }
+  uint32_t num_references() const { return references_; }
 
   // The line that recorded it; 0 when not asked for (see source_location.h).
   uint32_t location = 0;
@@ -74,6 +75,8 @@ class Node {
   // Scratch of the pass that is walking the graph.
   mutable uint64_t pass = 0;
   mutable uint32_t position = 0;
+  // Of a leaf: runs that would need its data to compute their results again. Its buffer is not donated meanwhile.
+  uint32_t num_keepers = 0;
 
  private:
   friend class Graph;
@@ -93,6 +96,7 @@ class Node {
   uint32_t num_slots_ = 0;
   uint32_t references_ = 0;
   uint32_t num_holders_ = 0;
+  bool is_pending_ = false;  // in the graph's list
 };
 
 inline Value::Value(Node* node, uint32_t index) : node_(node), index_(index) {

@@ -36,8 +36,8 @@ constexpr KernelRule kKernelRules[] = {
     {"aten::linalg_qr", 0},
     {"aten::geqrf", 0},
     {"aten::linalg_householder_product", 0},
-    {"aten::_linalg_svd", 0},
-    {"aten::_linalg_eigh", 0},
+    {"aten::_linalg_svd", 0, /*of_rows=*/false, /*can_fail=*/true},
+    {"aten::_linalg_eigh", 0, /*of_rows=*/false, /*can_fail=*/true},
     // Their strides too, and two to three times as fast.
     {"aten::_fft_c2c", 0},
     {"aten::_fft_c2r", 0},

@@ -29,6 +29,7 @@ struct KernelRule {
   std::string_view name;     // without overload and trailing underscore
   int64_t min_elements = 0;  // of the largest argument
   bool of_rows = false;      // only where its second argument, `dim`, is the last dimension
+  bool can_fail = false;     // for what the values are
 };
 // nullptr for most operators.
 const KernelRule* find_kernel_rule(std::string_view name);

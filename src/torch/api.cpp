@@ -9,6 +9,7 @@
 #include "exec/device_memory.h"
 #include "exec/dump.h"
 #include "exec/explain.h"
+#include "exec/kept_runs.h"
 #include "exec/program_store.h"
 #include "exec/runtime.h"
 #include "exec/statistics.h"
@@ -68,6 +69,8 @@ void sync(int device, bool wait) {
     }
     if (!wait || !Runtime::is_started()) return;
     for (const int cut_device : devices) Runtime::get().wait_all(cut_device);
+    const lazy::Lock lock(lazy::mutex());
+    release_kept_runs();
   });
 }
 
@@ -132,7 +135,11 @@ void set_rng_state(int device, RngState state) {
 
 void manual_seed(uint64_t seed) { manual_seed_all(seed); }
 
-int64_t bytes_live(int device) { return DeviceMemory::of(device).live_bytes(); }
+int64_t bytes_live(int device) {
+  const lazy::Lock lock(lazy::mutex());
+  release_kept_runs();
+  return DeviceMemory::of(device).live_bytes();
+}
 int64_t bytes_peak(int device) { return DeviceMemory::of(device).peak_bytes(); }
 int64_t bytes_limit(int device) {
   return with_c10_errors([&] {

@@ -57,8 +57,8 @@ std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors, std::st
   std::vector<Ref<lazy::DeviceData>> data(tensors.size());
   const lazy::CallSite site = lazy::find_call_site();
   const lazy::LocationScope line;
+  Holders holders;
   {
-    Holders holders;
     const lazy::Lock lock(lazy::mutex());
     holders.buffers.resize(tensors.size());
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -70,8 +70,15 @@ std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors, std::st
       }
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
-      if (holders.buffers[i]) data[i] = holders.buffers[i]->value().node()->data();
+      auto& holder = holders.buffers[i];
+      if (!holder) continue;
+      data[i] = holder->value().node()->data();
+      if (!may_be_lost(*holder)) holder.reset();
     }
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (holders.buffers[i])
+      data[i] = make_good(*holders.buffers[i], cut_cause(reader, site.is_printing), site.location);
   }
   std::vector<at::Tensor> results;
   for (size_t i = 0; i < tensors.size(); ++i) {

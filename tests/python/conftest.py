@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -55,6 +57,17 @@ def run_python() -> Callable[..., str]:
         return done.stdout.strip()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def custom() -> Any:
+    """Operators of another library (custom_operators.cpp)."""
+    build = [Path(torch_xla.__path__[0]).parents[1], Path(__file__).resolve().parents[2] / "build" / "dev"]
+    found = [folder / "libcustom_operators.so" for folder in build if (folder / "libcustom_operators.so").exists()]
+    if not found:
+        pytest.skip("not beside a development build")
+    torch.ops.load_library(str(found[0]))
+    return torch.ops.tp_test
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 // Operators of a library that knows nothing of xla: a CPU kernel and a meta kernel each, but for the last one. Loaded
-// by test_aten_in_program.py.
+// by conftest.py.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -7,6 +7,7 @@
 #include <ATen/ops/tensor.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -66,6 +67,21 @@ Tensor fail(const Tensor& x, std::string_view kind) {
   return x.clone();
 }
 
+std::atomic<int64_t> g_failures{0};
+
+// The next `count` calls of `unlucky` fail.
+void set_failures(int64_t count) { g_failures = count; }
+
+// Fails on values above 0 alone, so not while a call is recorded.
+Tensor unlucky(const Tensor& x) {
+  if (x.is_meta()) return at::empty_like(x);
+  if (x.numel() > 0 && x.max().item<double>() > 0 && g_failures > 0) {
+    --g_failures;
+    TORCH_CHECK_INDEX(false, "out of luck");
+  }
+  return x.clone();
+}
+
 TORCH_LIBRARY(tp_test, m) {
   m.def("twice(Tensor x) -> Tensor");
   m.def("strides(Tensor x) -> Tensor");
@@ -75,6 +91,8 @@ TORCH_LIBRARY(tp_test, m) {
       "everything(Tensor x, Tensor?[] items, Scalar number, Scalar[] numbers, float[] weights, int[] sizes, str mode, "
       "ScalarType? dtype, float? absent, bool[2] mask) -> (Tensor, Tensor)");
   m.def("fail(Tensor x, str kind) -> Tensor");
+  m.def("unlucky(Tensor x) -> Tensor");
+  m.def("set_failures(int count) -> ()", set_failures);
   m.def("without_meta(Tensor x) -> Tensor");
 }
 
@@ -85,6 +103,7 @@ TORCH_LIBRARY_IMPL(tp_test, CPU, m) {
   m.impl("rows", rows);
   m.impl("everything", everything);
   m.impl("fail", fail);
+  m.impl("unlucky", unlucky);
   m.impl("without_meta", twice);
 }
 
@@ -95,6 +114,7 @@ TORCH_LIBRARY_IMPL(tp_test, Meta, m) {
   m.impl("rows", rows);
   m.impl("everything", everything);
   m.impl("fail", fail);
+  m.impl("unlucky", unlucky);
 }
 
 }  // namespace

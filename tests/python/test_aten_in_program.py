@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from threads import run_in_threads
 from torch.utils import _pytree as pytree
 
 import torch_xla
@@ -20,17 +19,6 @@ from torch_xla.debug import metrics
 pytestmark = pytest.mark.skipif(not _XLAC.host_kernels_on(), reason="the plugin takes no host calls")
 
 DEVICE = torch.device("xla")
-
-
-@pytest.fixture(scope="module")
-def custom() -> Any:
-    """Operators of another library (custom_operators.cpp)."""
-    build = [Path(torch_xla.__path__[0]).parents[1], Path(__file__).resolve().parents[2] / "build" / "dev"]
-    found = [folder / "libcustom_operators.so" for folder in build if (folder / "libcustom_operators.so").exists()]
-    if not found:
-        pytest.skip("not beside a development build")
-    torch.ops.load_library(str(found[0]))
-    return torch.ops.tp_test
 
 
 @pytest.fixture
@@ -382,11 +370,7 @@ def test_several_threads_of_python(seeded):
         for _ in range(5):
             results.append(torch.geqrf(x.to(DEVICE))[0].cpu())
 
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    run_in_threads([work] * 4)
     assert len(results) == 20
     for result in results:
         torch.testing.assert_close(result, expected)
