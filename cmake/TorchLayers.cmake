@@ -25,6 +25,8 @@ add_library(torch_pjrt SHARED ${torch_sources})
 target_compile_features(torch_pjrt PUBLIC cxx_std_20)
 target_include_directories(torch_pjrt PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_link_libraries(torch_pjrt PRIVATE ${core_layers} tp_libtorch)
+# Its threads, and what it registers with PyTorch, stay for the process.
+target_link_options(torch_pjrt PRIVATE LINKER:-z,nodelete)
 # A program that only names the device "xla" refers to no symbol of the library; its loading is what registers the device.
 target_link_options(torch_pjrt INTERFACE LINKER:--no-as-needed)
 if(TORCH_PJRT_FFI_INCLUDE_DIR)

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 class Team {
  public:
-  // Alive for the process: its threads are never joined.
+  // Alive for the process, as its threads are.
   static Team& get() {
     static auto* team = new Team();
     return *team;

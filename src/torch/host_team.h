@@ -4,6 +4,10 @@
 // there are more threads than cores. XLA calls from several threads, so each region began by waking sleepers, some
 // seven times in one convolution: two cores were 1.5 times as fast as one. These threads are awake while a program
 // makes calls, and give their core away whenever anybody else wants it.
+//
+// They are never joined. Runtime waits at exit for every program, and so for every share; after it a thread of the team
+// touches nothing but the team, which is never destroyed. A forked child has neither the threads nor the use of the
+// device. The library is linked so that dlclose leaves it, and their code, where it is.
 #pragma once
 
 #include <cstdint>

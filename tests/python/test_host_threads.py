@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+import torch_xla
 from torch_xla import _XLAC
 
 pytestmark = pytest.mark.skipif(not _XLAC.host_kernels_on(), reason="the plugin takes no host calls")
@@ -20,7 +22,8 @@ import torch_xla
 torch.manual_seed(0)
 
 def forward_backward(device, samples):
-    leaves = [torch.linspace(-1, 1, samples * 3 * 12 * 12).view(samples, 3, 12, 12).sin()]
+    # Waves of both signs in each sample: none that relu silences may be left out of the sums unnoticed.
+    leaves = [torch.linspace(-40, 40, samples * 3 * 12 * 12).view(samples, 3, 12, 12).mul(samples).sin()]
     leaves += [torch.linspace(-1, 1, 10 * 3 * 9).view(10, 3, 3, 3).cos(), torch.linspace(0, 1, 10)]
     leaves = [x.to(device).detach().requires_grad_() for x in leaves]
     result = F.max_pool2d(F.conv2d(*leaves).relu(), 2)
@@ -61,6 +64,20 @@ forward_backward("xla", 16)
 assert torch.get_num_threads() == 3
 """
     )
+
+
+def test_the_library_stays_where_the_threads_run(run_python: Callable[..., str]) -> None:
+    library = Path(torch_xla.__path__[0]) / "lib" / "libtorch_pjrt.so"
+    loaded = run_python(
+        f"""
+import _ctypes, ctypes, torch
+handle = ctypes.CDLL({str(library)!r})._handle
+_ctypes.dlclose(handle)
+print("libtorch_pjrt" in open("/proc/self/maps").read())
+""",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert loaded == "True"
 
 
 def test_a_small_product_equals_the_cpu() -> None:
