@@ -7,6 +7,7 @@
 #include "exec/lower.h"
 #include "torch/call_signature.h"
 #include "torch/memory_format.h"
+#include "torch/overlap.h"
 #include "torch/scalar_type.h"
 #include "torch/statistics.h"
 #include "torch/trial_call.h"
@@ -14,6 +15,17 @@
 namespace torch_pjrt {
 
 using Kind = ArgumentRule::Kind;
+
+namespace {
+
+// Gives an output strides that are dense; `is_row_major` where some other strides (of sizes 0 and 1) mean the same.
+void set_strides(CallPlan::Output& output, lazy::OutputSpec& spec, Dims strides, bool is_row_major) {
+  output.is_contiguous = is_row_major;
+  spec.strides = is_row_major ? row_major_strides(spec.type.dims) : std::move(strides);
+  output.layout = is_row_major ? nullptr : lazy::intern_layout(spec.type.dims, spec.strides);
+}
+
+}  // namespace
 
 void add_output(CallPlan& plan, const at::Tensor& tensor) {
   CallPlan::Output output;
@@ -23,10 +35,8 @@ void add_output(CallPlan& plan, const at::Tensor& tensor) {
     TP_USER_CHECK(tensor.layout() == c10::Layout::Strided, kUnimplemented, "a result is not strided");
     output.scalar_type = tensor.scalar_type();
     spec.type = {to_dtype(tensor.scalar_type()), {tensor.sizes().begin(), tensor.sizes().end()}};
-    output.is_contiguous = tensor.is_contiguous() || !tensor.is_non_overlapping_and_dense();
-    spec.strides = output.is_contiguous ? row_major_strides(spec.type.dims)
-                                        : Dims(tensor.strides().begin(), tensor.strides().end());
-    if (!output.is_contiguous) output.layout = lazy::intern_layout(spec.type.dims, spec.strides);
+    set_strides(output, spec, {tensor.strides().begin(), tensor.strides().end()},
+                tensor.is_contiguous() || !tensor.is_non_overlapping_and_dense());
   }
   plan.outputs.push_back(output);
   plan.signature.outputs.push_back(std::move(spec));
@@ -83,14 +93,6 @@ void confirm_by_lowering(CallPlan& plan) {
   }
 }
 
-void set_strides(CallPlan& plan, size_t i, Dims strides) {
-  lazy::OutputSpec& spec = plan.signature.outputs[i];
-  CallPlan::Output& output = plan.outputs[i];
-  spec.strides = std::move(strides);
-  output.is_contiguous = spec.strides == row_major_strides(spec.type.dims);
-  output.layout = output.is_contiguous ? nullptr : lazy::intern_layout(spec.type.dims, spec.strides);
-}
-
 // Fresh results get the strides of the CPU's kernel.
 void follow_cpu_strides(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                         c10::ArrayRef<c10::IValue> arguments) {
@@ -100,11 +102,13 @@ void follow_cpu_strides(CallPlan& plan, const c10::OperatorHandle& op, const OpI
   std::vector<at::Tensor> shrunk;
   if (!is_row_major && !info.first_mutated) shrunk = on_shrunk(op, info, arguments);
   for (size_t i = 0; i < info.returns.size() && info.returns[i].kind == ReturnRule::Kind::kFresh; ++i) {
-    const lazy::OutputSpec& spec = plan.signature.outputs[i];
+    lazy::OutputSpec& spec = plan.signature.outputs[i];
     if (!spec.is_defined) continue;
     auto strides = cpu_strides(info.name, arguments, i, spec.type.dims);
     if (!strides && i < shrunk.size()) strides = strides_in_order_of(shrunk[i], spec.type.dims);
-    if (strides) set_strides(plan, i, std::move(*strides));
+    if (!strides) continue;
+    const bool is_row_major = *strides == row_major_strides(spec.type.dims);
+    set_strides(plan.outputs[i], spec, std::move(*strides), is_row_major);
   }
 }
 
@@ -124,7 +128,8 @@ void follow_cpu_resizing(CallPlan& plan, const c10::OperatorHandle& op, const Op
     const at::Tensor& resized = trial->arguments[i].toTensor();
     TP_USER_CHECK(resized.sizes() == sizes, kUnimplemented, "the CPU leaves out= another size");
     if (!resized.is_non_overlapping_and_dense()) continue;
-    set_strides(plan, output, {resized.strides().begin(), resized.strides().end()});
+    set_strides(plan.outputs[output], plan.signature.outputs[output],
+                {resized.strides().begin(), resized.strides().end()}, resized.is_contiguous());
   }
 }
 
@@ -160,6 +165,10 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
   }
   check_overlaps(op, info, arguments);
   check_out_types(op, info, arguments);
+  if (writes_shared_elements(info, arguments)) {
+    plan.fallback_reason = "it writes elements that lie in one place";
+    return plan;
+  }
   try {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (info.arguments[i].is_out) break;  // out= arguments come last and are outputs only

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/env.h"
+#include "torch/map_tensors.h"
 #include "torch/op_info.h"
 #include "torch/recorder.h"
+#include "torch/stand_ins.h"
 #include "torch/statistics.h"
 
 namespace torch_pjrt {
@@ -36,6 +38,15 @@ class FallbackScope {
   std::string outer_;
 };
 
+void write_back(const at::Tensor& tensor, const at::Tensor& copy) {
+  if (!tensor.defined()) return;
+  if (tensor.sizes() == copy.sizes()) {
+    whole_storage(tensor).copy_(whole_storage(copy));
+  } else {  // an out= tensor
+    tensor.resize_(copy.sizes()).copy_(copy);
+  }
+}
+
 }  // namespace
 
 std::string_view running_fallback() { return fallback_name; }
@@ -45,6 +56,37 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const s
   warn_once(name, reason);
   const FallbackScope scope(name);
   at::native::cpu_fallback(op, stack);
+  count(name);
+}
+
+void run_on_storages(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack,
+                     const std::string& reason) {
+  const std::string name = base_name(op.schema().name());
+  warn_once(name, reason);
+  const FallbackScope scope(name);
+  const std::vector<c10::IValue> arguments = torch::jit::pop(*stack, info.arguments.size());
+  const torch::jit::Stack copies = StandIns(info, StandIns::Kind::kCopy).make(arguments);
+  torch::jit::Stack results = copies;
+  c10::Device device(c10::DeviceType::XLA, 0);
+  op.callBoxed(&results);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!info.arguments[i].is_mutated) continue;
+    std::vector<at::Tensor> written;
+    map_tensors(copies[i], [&](const at::Tensor& tensor) { return written.emplace_back(tensor); });
+    auto next = written.begin();
+    map_tensors(arguments[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined()) device = tensor.device();
+      write_back(tensor, *next++);
+      return tensor;
+    });
+  }
+  for (size_t i = 0; i < info.returns.size(); ++i) {
+    const bool is_argument = info.returns[i].kind == ReturnRule::Kind::kArgument;
+    stack->push_back(is_argument ? arguments[info.returns[i].argument]
+                                 : map_tensors(results[i], [&](const at::Tensor& tensor) {
+                                     return tensor.defined() ? tensor.to(device) : tensor;
+                                   }));
+  }
   count(name);
 }
 

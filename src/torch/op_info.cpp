@@ -126,6 +126,14 @@ OpInfo OpInfo::of_aten_call(const c10::OperatorHandle& op) {
   return info;
 }
 
+namespace {
+
+bool holds_tensors(const ArgumentRule& rule) {
+  return rule.kind == ArgumentRule::Kind::kTensor || rule.kind == ArgumentRule::Kind::kTensorList;
+}
+
+}  // namespace
+
 OpInfo::OpInfo(const c10::OperatorHandle& op, const OpEntry* table_entry, const OpEntry* call_entry)
     : entry(call_entry) {
   const auto& function = op.schema();
@@ -146,6 +154,11 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const OpEntry* table_entry, const 
     schema.uses.push_back(use_of(arguments.back()));
     if (arguments.back().is_mutated && !arguments.back().is_out && !first_mutated) {
       first_mutated = arguments.size() - 1;
+    }
+  }
+  for (uint32_t i = 0; i < arguments.size(); ++i) {
+    for (uint32_t j = 0; arguments[i].is_mutated && j < arguments.size(); ++j) {
+      if (j != i && holds_tensors(arguments[j])) written_pairs.emplace_back(i, j);
     }
   }
   for (const auto& result : function.returns()) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -60,6 +61,8 @@ struct OpInfo {
   bool is_recordable = true;
   // The first argument that is written, out= ones apart.
   std::optional<size_t> first_mutated;
+  // Arguments that may lie in one storage: one that is written, and another of tensors.
+  std::vector<std::pair<uint32_t, uint32_t>> written_pairs;
 
   // How the lowering table says to record the operator.
   explicit OpInfo(const c10::OperatorHandle& op);

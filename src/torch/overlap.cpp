@@ -1,18 +1,23 @@
 #include "torch/overlap.h"
 
 #include <ATen/MemoryOverlap.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <utility>
 
 namespace torch_pjrt {
 namespace {
 
 using Arguments = c10::ArrayRef<c10::IValue>;
 
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
 bool share_storage(const at::Tensor& a, const at::Tensor& b) {
-  const auto storage = [](const at::Tensor& tensor) {
-    return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-  };
-  const auto* shared = storage(a);
-  return shared != nullptr && shared == storage(b);
+  const c10::StorageImpl* shared = storage_of(a);
+  return shared != nullptr && shared == storage_of(b);
 }
 
 // Calls `visit(a, b)` for tensors of the two arguments that lie in one storage.
@@ -32,15 +37,9 @@ void visit_pairs(const c10::IValue& a, const c10::IValue& b, const Visit& visit)
 // The same for each written argument and each other argument.
 template <typename Visit>
 void visit_written(const OpInfo& info, Arguments arguments, const Visit& visit) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!info.arguments[i].is_mutated) continue;
-    for (size_t j = 0; j < arguments.size(); ++j) {
-      const bool holds_tensors = info.arguments[j].kind == ArgumentRule::Kind::kTensor ||
-                                 info.arguments[j].kind == ArgumentRule::Kind::kTensorList;
-      if (j == i || !holds_tensors) continue;
-      visit_pairs(arguments[i], arguments[j],
-                  [&](const at::Tensor& a, const at::Tensor& b) { visit(info.arguments[i], a, b); });
-    }
+  for (const auto& [written, other] : info.written_pairs) {
+    visit_pairs(arguments[written], arguments[other],
+                [&](const at::Tensor& a, const at::Tensor& b) { visit(info.arguments[written], a, b); });
   }
 }
 
@@ -48,12 +47,29 @@ at::MemOverlapStatus status(const at::Tensor& a, const at::Tensor& b) {
   return a.is_same(b) ? at::MemOverlapStatus::Full : at::get_overlap_status(a, b);
 }
 
-bool overlaps_itself(const c10::IValue& value) {
-  if (value.isTensor())
-    return value.toTensor().defined() && at::has_internal_overlap(value.toTensor()) == at::MemOverlap::Yes;
+template <typename Predicate>
+bool has_tensor(const c10::IValue& value, const Predicate& predicate) {
+  if (value.isTensor()) return value.toTensor().defined() && predicate(value.toTensor());
   if (!value.isList()) return false;
-  for (const c10::IValue& item : value.toListRef()) {
-    if (overlaps_itself(item)) return true;
+  const auto items = value.toListRef();
+  return std::any_of(items.begin(), items.end(), [&](const c10::IValue& item) { return has_tensor(item, predicate); });
+}
+
+// What eager PyTorch calls overlap with itself: it does not look at windows (unfold).
+bool is_expanded(const at::Tensor& tensor) { return at::has_internal_overlap(tensor) == at::MemOverlap::Yes; }
+
+// Unless each step of a dimension leads beyond all that the smaller ones reach, which no operator but as_strided makes.
+bool shares_elements(const at::Tensor& tensor) {
+  if (tensor.numel() < 2 || tensor.is_non_overlapping_and_dense()) return false;
+  c10::SmallVector<std::pair<int64_t, int64_t>, 5> dims;  // stride and size
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    if (tensor.size(i) > 1) dims.emplace_back(tensor.stride(i), tensor.size(i));
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
   }
   return false;
 }
@@ -66,9 +82,18 @@ void mix_overlaps(const OpInfo& info, Arguments arguments, Hash128& hash) {
   });
 }
 
+bool writes_shared_elements(const OpInfo& info, Arguments arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ArgumentRule& rule = info.arguments[i];
+    // One number for all (fill_), or numbers drawn for each: any of them will do.
+    if (rule.is_mutated && !rule.is_unread && has_tensor(arguments[i], shares_elements)) return true;
+  }
+  return false;
+}
+
 bool may_overlap(const OpInfo& info, Arguments arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (info.arguments[i].is_mutated && overlaps_itself(arguments[i])) return true;
+    if (info.arguments[i].is_mutated && has_tensor(arguments[i], is_expanded)) return true;
   }
   bool found = false;
   visit_written(info, arguments, [&](const ArgumentRule& rule, const at::Tensor& a, const at::Tensor& b) {

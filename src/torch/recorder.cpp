@@ -440,6 +440,9 @@ const OpInfo* Recorder::aten_call(const c10::OperatorHandle& op) {
 }
 
 void Recorder::call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack, const std::string& reason) {
+  if (writes_shared_elements(info_, torch::jit::last(*stack, info_.arguments.size()))) {
+    return run_on_storages(op, info_, stack, reason);
+  }
   const auto why_not = with_c10_errors([&]() -> std::optional<std::string> {
     Runtime::get();  // knows whether the plugin takes calls
     const OpInfo* info = host_kernels_on() ? aten_call(op) : nullptr;

@@ -41,6 +41,9 @@ void record_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::
 
 // Runs `op` on the CPU and brings the results back; counted as "aten::name".
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack, const std::string& reason);
+// The same on copies of the arguments' storages: elements that lie in one place do so there.
+void run_on_storages(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack,
+                     const std::string& reason);
 // Name of the operator that run_on_cpu runs on this thread; empty outside of one.
 std::string_view running_fallback();
 

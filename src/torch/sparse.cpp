@@ -23,6 +23,7 @@
 #include <ATen/ops/values_native.h>
 #include <torch/library.h>
 
+#include "torch/map_tensors.h"
 #include "torch/op_info.h"
 #include "torch/statistics.h"
 
@@ -37,25 +38,6 @@ at::Tensor move(const at::Tensor& tensor, c10::Device device) {
   if (tensor.layout() != at::kSparse) return tensor.to(device);
   return at::_sparse_coo_tensor_unsafe(tensor._indices().to(device), tensor._values().to(device), tensor.sizes(),
                                        tensor.options().device(device), tensor.is_coalesced());
-}
-
-// Applies `function` to the tensors of a value.
-template <typename Function>
-c10::IValue map_tensors(const c10::IValue& value, const Function& function) {
-  if (value.isTensor()) return function(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(function(tensor));
-    return list;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const auto& tensor : value.toOptionalTensorVector()) {
-      list.push_back(tensor ? std::optional(function(*tensor)) : std::nullopt);
-    }
-    return list;
-  }
-  return value;
 }
 
 c10::Device find_device(c10::ArrayRef<c10::IValue> arguments) {

@@ -3,125 +3,19 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <numeric>
-#include <stdexcept>
-#include <unordered_map>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "torch/overlap.h"
-#include "torch/storage.h"
+#include "torch/stand_ins.h"
 
 namespace torch_pjrt {
 namespace {
-
-// Makes stand-ins for the xla tensors of a call, of the same kind on another device.
-class StandIns {
- public:
-  enum class Kind {
-    kMeta,         // without data
-    kCpu,          // of one value, zero if not told; they share memory as the originals do
-    kOneElement,   // zeros on the CPU, one element each: they cost nothing, and show the dtypes
-    kWideElement,  // the same, with float32 for the smaller floats
-    kShrunk        // ones on the CPU, at most two a dimension, with the strides' order
-  };
-
-  explicit StandIns(const OpInfo& info, Kind kind, int value = 0) : info_(info), kind_(kind), value_(value) {}
-
-  torch::jit::Stack make(c10::ArrayRef<c10::IValue> arguments) {
-    torch::jit::Stack stack;
-    for (size_t i = 0; i < arguments.size(); ++i) stack.push_back(make(info_.arguments[i], arguments[i]));
-    return stack;
-  }
-
- private:
-  c10::IValue make(const ArgumentRule& rule, const c10::IValue& value) {
-    if (rule.kind == ArgumentRule::Kind::kGenerator) {
-      // The default one keeps its state.
-      return kind_ == Kind::kMeta ? c10::IValue() : c10::IValue(at::detail::createCPUGenerator());
-    }
-    if (value.isDevice())
-      return c10::IValue(c10::Device(kind_ == Kind::kMeta ? c10::DeviceType::Meta : c10::DeviceType::CPU));
-    if (rule.kind == ArgumentRule::Kind::kTensor && value.isTensor()) return make(value.toTensor());
-    if (rule.kind != ArgumentRule::Kind::kTensorList || value.isNone()) return value;
-    if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(make(tensor));
-      return list;
-    }
-    c10::List<std::optional<at::Tensor>> list;
-    for (const auto& tensor : value.toOptionalTensorVector()) {
-      list.push_back(tensor ? std::optional(make(*tensor)) : std::nullopt);
-    }
-    return list;
-  }
-
-  at::Tensor make(const at::Tensor& tensor) {
-    if (!tensor.defined() || !is_xla(tensor)) return tensor;
-    // One tensor given twice stays one: kernels compare identities.
-    at::Tensor& other = made_[tensor.unsafeGetTensorImpl()];
-    if (other.defined()) return other;
-    other = make_like(tensor);
-    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
-    other._set_conj(tensor.is_conj());
-    other._set_neg(tensor.is_neg());
-    return other;
-  }
-
-  at::Tensor make_like(const at::Tensor& tensor) {
-    if (kind_ == Kind::kCpu) return make_on_cpu(tensor);
-    if (kind_ == Kind::kMeta) {
-      return at::empty_strided(tensor.sizes(), tensor.strides(),
-                               at::TensorOptions().dtype(tensor.scalar_type()).device(c10::DeviceType::Meta));
-    }
-    if (kind_ == Kind::kShrunk) return make_shrunk(tensor);
-    const c10::ScalarType type = tensor.scalar_type();
-    const bool widens = kind_ == Kind::kWideElement && c10::isFloatingType(type) && c10::elementSize(type) < 4;
-    return at::zeros(Dims(static_cast<size_t>(tensor.dim()), 1), widens ? at::kFloat : type);
-  }
-
-  at::Tensor make_on_cpu(const at::Tensor& tensor) {
-    at::Tensor& bytes = bytes_[tensor.storage().unsafeGetStorageImpl()];
-    if (!bytes.defined()) {
-      bytes = at::zeros({static_cast<int64_t>(tensor.storage().nbytes())}, at::kByte);
-      if (value_ != 0) at::empty({0}, tensor.scalar_type()).set_(bytes.storage()).fill_(value_);
-    }
-    return at::empty({0}, tensor.scalar_type())
-        .set_(bytes.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
-  }
-
-  static at::Tensor make_shrunk(const at::Tensor& tensor) {
-    const auto rank = static_cast<size_t>(tensor.dim());
-    Dims sizes(tensor.sizes().begin(), tensor.sizes().end());
-    for (int64_t& size : sizes) size = std::min<int64_t>(size, 2);
-    std::vector<size_t> inner_first(rank);
-    std::iota(inner_first.begin(), inner_first.end(), size_t{0});
-    std::stable_sort(inner_first.begin(), inner_first.end(),
-                     [&](size_t a, size_t b) { return tensor.stride(a) < tensor.stride(b); });
-    Dims strides(rank);
-    int64_t next = 1, previous = 0, last = 0;
-    for (const size_t dim : inner_first) {
-      const int64_t original = tensor.stride(static_cast<int64_t>(dim));
-      // Equal strides, zero among them, stay equal.
-      if (original != previous) last = next;
-      strides[dim] = last;
-      previous = original;
-      next = std::max(next, last * sizes[dim]);
-    }
-    return at::ones({int64_t{1} << rank}, tensor.scalar_type()).as_strided(sizes, strides);
-  }
-
-  const OpInfo& info_;
-  Kind kind_;
-  int value_;
-  std::unordered_map<const c10::TensorImpl*, at::Tensor> made_;
-  std::unordered_map<const c10::StorageImpl*, at::Tensor> bytes_;
-};
 
 // What the arguments' storages hold.
 size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
@@ -137,13 +31,38 @@ size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
   return bytes;
 }
 
-// The kernel of the backend itself, not those of autograd and autocast before it.
-const auto kAboveBackend = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
-
 // What a stand-in's call warns of, the call itself warns of.
 class Unheard : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
+
+// What a kernel threw.
+struct Refusal {
+  std::exception_ptr error;
+  std::string words;
+  bool is_not_implemented = false;
+  bool is_pytorchs = true;
+
+  bool says(std::string_view part) const { return words.find(part) != std::string::npos; }
+};
+
+// Calls the kernel of the backend itself, not those of autograd and autocast before it, on stand-ins.
+std::optional<Refusal> call_unheard(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  Unheard unheard;
+  const c10::WarningUtils::WarningHandlerGuard silence(&unheard);
+  const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                                 c10::autocast_dispatch_keyset);
+  try {
+    op.callBoxed(&stack);
+    return std::nullopt;
+  } catch (const c10::NotImplementedError& error) {
+    return Refusal{std::current_exception(), error.what_without_backtrace(), true, true};
+  } catch (const c10::Error& error) {
+    return Refusal{std::current_exception(), error.what_without_backtrace(), false, true};
+  } catch (const std::exception& error) {
+    return Refusal{std::current_exception(), error.what(), false, false};
+  }
+}
 
 // Leaves the CPU's default generator as it was.
 class KeptGenerator {
@@ -187,17 +106,11 @@ bool takes_generator(const OpInfo& info) {
 
 // Errors that come of the shrunk sizes mean nothing.
 bool refuses_dtypes(const c10::OperatorHandle& op, torch::jit::Stack stack) {
-  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
-  try {
-    op.callBoxed(&stack);
-  } catch (const c10::NotImplementedError& error) {
-    return std::string_view(error.what_without_backtrace()).find("not implemented for '") != std::string_view::npos;
-  } catch (const c10::Error& error) {
-    // Where kernels demand that two arguments have the same type.
-    if (std::string_view(error.what_without_backtrace()).find("of scalar type") != std::string_view::npos) throw;
-  } catch (const std::exception&) {
-    return false;
-  }
+  const auto refusal = call_unheard(op, stack);
+  if (!refusal || !refusal->is_pytorchs) return false;
+  if (refusal->is_not_implemented) return refusal->says("not implemented for '");
+  // Where kernels demand that two arguments have the same type.
+  if (refusal->says("of scalar type")) std::rethrow_exception(refusal->error);
   return false;
 }
 
@@ -209,31 +122,24 @@ torch::jit::Stack on_meta(const OpInfo& info, c10::ArrayRef<c10::IValue> argumen
 
 bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
               torch::jit::Stack& stack) {
-  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
-  try {
-    op.callBoxed(&stack);
-    return true;
-  } catch (const c10::NotImplementedError&) {
-    return false;
-  } catch (const std::exception&) {
-    // Many meta kernels are written in Python, with words of their own.
-    if (cpu_accepts(op, info, arguments)) return false;
-    throw;
+  const auto refusal = call_unheard(op, stack);
+  // Many meta kernels are written in Python, with words of their own.
+  if (refusal && !refusal->is_not_implemented && !cpu_accepts(op, info, arguments)) {
+    std::rethrow_exception(refusal->error);
   }
+  return !refusal;
 }
 
 bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   constexpr size_t kMaxBytes = size_t{1} << 30;  // what an error message may cost
   if (total_bytes(arguments) > kMaxBytes) return false;
   torch::jit::Stack stack = StandIns(info, StandIns::Kind::kCpu).make(arguments);
-  try {
-    op.callBoxed(&stack);
-    return true;
-  } catch (const c10::NotImplementedError& error) {
-    // The dispatcher's words for an operator without a kernel; a kernel's own are about the dtype.
-    if (std::string_view(error.what()).find("Could not run") == std::string_view::npos) throw;
-    return false;
+  const auto refusal = call_unheard(op, stack);
+  // The dispatcher's words for an operator without a kernel; a kernel's own are about the dtype.
+  if (refusal && !(refusal->is_not_implemented && refusal->says("Could not run"))) {
+    std::rethrow_exception(refusal->error);
   }
+  return !refusal;
 }
 
 Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value) {
@@ -242,19 +148,10 @@ Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRe
   if (total_bytes(arguments) > kMaxBytes) return trial;
   trial.arguments = StandIns(info, StandIns::Kind::kCpu, value).make(arguments);
   trial.results = trial.arguments;
-  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
-  try {
-    op.callBoxed(&trial.results);
-    trial.outcome = Trial::Outcome::kTaken;
-  } catch (const c10::NotImplementedError&) {
-    throw;
-  } catch (const c10::Error& error) {
-    trial.outcome = Trial::Outcome::kRefused;
-    trial.refusal = error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    trial.outcome = Trial::Outcome::kRefused;
-    trial.refusal = error.what();
-  }
+  const auto refusal = call_unheard(op, trial.results);
+  if (refusal && refusal->is_not_implemented) std::rethrow_exception(refusal->error);
+  trial.outcome = refusal ? Trial::Outcome::kRefused : Trial::Outcome::kTaken;
+  if (refusal) trial.refusal = refusal->words;
   return trial;
 }
 
@@ -286,17 +183,11 @@ void check_out_types(const c10::OperatorHandle& op, const OpInfo& info, c10::Arr
   if (!shrinks && total_bytes(arguments) > kMaxBytes) return;
   torch::jit::Stack stack =
       StandIns(info, shrinks ? StandIns::Kind::kOneElement : StandIns::Kind::kCpu).make(arguments);
-  Unheard unheard;
-  const c10::WarningUtils::WarningHandlerGuard silence(&unheard);
-  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
-  try {
-    op.callBoxed(&stack);
-  } catch (const c10::Error& error) {
-    // What else it says is about the values or the sizes that it was asked with.
-    if (!is_about_types(error.what_without_backtrace())) return;
-    // With the sizes of the call, another error may come first.
-    if (!cpu_accepts(op, info, arguments)) throw;
-  }
+  const auto refusal = call_unheard(op, stack);
+  // What else it says is about the values or the sizes that it was asked with.
+  if (!refusal || !refusal->is_pytorchs || !is_about_types(refusal->words)) return;
+  // With the sizes of the call, another error may come first.
+  if (!cpu_accepts(op, info, arguments)) std::rethrow_exception(refusal->error);
 }
 
 void check_inplace_sizes(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
@@ -316,15 +207,8 @@ std::vector<at::Tensor> on_shrunk(const c10::OperatorHandle& op, const OpInfo& i
                                   c10::ArrayRef<c10::IValue> arguments) {
   if (info.entry->random || !takes_any_sizes(*info.entry)) return {};
   torch::jit::Stack stack = StandIns(info, StandIns::Kind::kShrunk).make(arguments);
-  Unheard unheard;
-  const c10::WarningUtils::WarningHandlerGuard silence(&unheard);
-  const c10::impl::ExcludeDispatchKeyGuard guard(kAboveBackend);
+  if (call_unheard(op, stack)) return {};  // of the sizes or values that it was asked with
   std::vector<at::Tensor> results;
-  try {
-    op.callBoxed(&stack);
-  } catch (const std::exception&) {
-    return {};  // of the sizes or values that it was asked with
-  }
   for (const c10::IValue& value : stack) {
     if (!value.isTensor()) return {};
     results.push_back(value.toTensor());
