@@ -104,6 +104,11 @@ bool has_dim(Arguments arguments) {
   return arguments[1].toInt() >= -rank && arguments[1].toInt() < rank;
 }
 
+bool has_weight_of_its_type(Arguments arguments) {
+  if (!arguments[2].isTensor() || !arguments[2].toTensor().defined()) return true;
+  return arguments[2].toTensor().scalar_type() == arguments[0].toTensor().scalar_type();
+}
+
 // The largest of nothing is none. A dimension out of range is met elsewhere.
 bool has_elements_along(Arguments arguments) {
   const at::Tensor& self = arguments[0].toTensor();
@@ -153,6 +158,8 @@ constexpr NamedCheck kChecks[] = {
     {"aten::fmin", "", are_real},
     {"aten::argmax", "", is_not_bool},
     {"aten::argmin", "", is_not_bool},
+    {"aten::nll_loss_forward", "", has_weight_of_its_type},
+    {"aten::nll_loss2d_forward", "", has_weight_of_its_type},
     {"aten::softmax", "int", has_dim},
     {"aten::_softmax", "", has_dim},
     {"aten::multinomial", "", can_be_sampled},

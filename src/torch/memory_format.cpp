@@ -2,6 +2,8 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/ConvUtils.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <numeric>
@@ -14,7 +16,7 @@ namespace {
 using Arguments = c10::ArrayRef<c10::IValue>;
 
 struct Rule {
-  enum class Kind { kChannelsLast, kLikeArgument, kRowMajor };
+  enum class Kind { kChannelsLast, kConvolution, kLikeArgument, kRowMajor };
   std::string_view name;
   Kind kind;
   size_t num_outputs;     // the first ones follow the rule
@@ -23,11 +25,11 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
+    {"aten::convolution", Rule::Kind::kConvolution, 1, 0, 2},
+    {"aten::convolution_backward", Rule::Kind::kConvolution, 2, 1, 2},
+    {"aten::convolution_overrideable", Rule::Kind::kConvolution, 1, 0, 2},
+    {"aten::convolution_backward_overrideable", Rule::Kind::kConvolution, 2, 1, 2},
     // Channels last when one of the arguments is.
-    {"aten::convolution", Rule::Kind::kChannelsLast, 1, 0, 2},
-    {"aten::convolution_backward", Rule::Kind::kChannelsLast, 2, 1, 2},
-    {"aten::convolution_overrideable", Rule::Kind::kChannelsLast, 1, 0, 2},
-    {"aten::convolution_backward_overrideable", Rule::Kind::kChannelsLast, 2, 1, 2},
     {"aten::reflection_pad2d", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::reflection_pad3d", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::replication_pad2d", Rule::Kind::kChannelsLast, 1, 0, 1},
@@ -42,8 +44,11 @@ constexpr Rule kRules[] = {
     {"aten::_native_batch_norm_legit", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::_native_batch_norm_legit_no_training", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::_batch_norm_with_update", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::native_group_norm", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::native_group_norm_backward", Rule::Kind::kChannelsLast, 1, 1, 1},
     {"aten::native_dropout_backward", Rule::Kind::kLikeArgument, 1, 0, 1},
     {"aten::normal", Rule::Kind::kRowMajor, 1, 0, 1},
+    {"aten::nll_loss2d_forward", Rule::Kind::kRowMajor, 1, 0, 1},
     {"aten::nonzero_static", Rule::Kind::kRowMajor, 1, 0, 1},
     {"aten::rrelu_with_noise", Rule::Kind::kRowMajor, 1, 0, 1},
 };
@@ -64,6 +69,31 @@ c10::MemoryFormat suggested_format(const Rule& rule, Arguments arguments, size_t
   return c10::MemoryFormat::Contiguous;
 }
 
+// The geometry and type of `tensor` on the CPU, without memory.
+at::Tensor outline_on_cpu(const at::Tensor& tensor) {
+  at::Tensor outline = at::empty({0}, at::TensorOptions(tensor.scalar_type()));
+  outline.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+  return outline;
+}
+
+// Which of its convolutions the CPU would call decides: some write channels last, others do not, and volumes of one
+// sample or of doubles go to these.
+c10::MemoryFormat convolution_format(const Rule& rule, Arguments arguments) {
+  const at::Tensor input = outline_on_cpu(arguments[rule.first_argument].toTensor());
+  const at::Tensor weight = outline_on_cpu(arguments[rule.first_argument + 1].toTensor());
+  if (input.dim() < 4) return c10::MemoryFormat::Contiguous;
+  // After the weight comes a bias or its sizes, in all but one.
+  const size_t stride = rule.first_argument + (rule.name == "aten::convolution_backward_overrideable" ? 2 : 3);
+  const auto integers = [&](size_t i) { return arguments[stride + i].toDimVector(); };
+  const auto numbers = [](const c10::DimVector& list) { return c10::fromIntArrayRefSlow(list); };
+  const c10::DimVector strides = integers(0), padding = integers(1), dilation = integers(2),
+                       output_padding = integers(4);
+  const at::native::ConvBackend backend = at::native::select_conv_backend(
+      input, weight, std::nullopt, numbers(strides), numbers(padding), numbers(dilation),
+      arguments[stride + 3].toBool(), numbers(output_padding), arguments[stride + 5].toInt(), std::nullopt);
+  return at::native::_determine_backend_memory_format(input, weight, backend);
+}
+
 }  // namespace
 
 std::optional<Dims> cpu_strides(const std::string& name, Arguments arguments, size_t output, const Dims& sizes) {
@@ -72,6 +102,8 @@ std::optional<Dims> cpu_strides(const std::string& name, Arguments arguments, si
   switch (rule->kind) {
     case Rule::Kind::kChannelsLast:
       return dense_strides(sizes, suggested_format(*rule, arguments, sizes.size()));
+    case Rule::Kind::kConvolution:
+      return dense_strides(sizes, convolution_format(*rule, arguments));
     case Rule::Kind::kLikeArgument: {
       const at::Tensor& like = arguments[rule->first_argument].toTensor();
       if (like.sizes() != c10::IntArrayRef(sizes) || !like.is_non_overlapping_and_dense()) return std::nullopt;

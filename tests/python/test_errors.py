@@ -85,6 +85,17 @@ def test_sizes_in_words_are_those_of_the_call():
     assert_same_error(lambda d: torch.ones((), device=d).addmm_(torch.ones(2, 4, device=d), torch.ones(4, 3, device=d)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+@pytest.mark.parametrize("sizes", [(0,), (3,), (2, 3, 3)])
+def test_a_loss_refuses_a_weight_of_another_dtype(dtype, sizes):
+    def case(device):
+        x = torch.rand(*sizes[:1], 4, *sizes[1:], device=device)
+        target = torch.zeros(sizes, dtype=torch.int64, device=device)
+        return F.nll_loss(x, target, weight=torch.ones(4, dtype=dtype, device=device))
+
+    assert_same_error(case)
+
+
 def test_mixed_devices_are_refused_in_either_order():
     x, y = torch.ones(2, device="xla"), torch.ones(2)
     for call in (lambda: x + y, lambda: y + x, lambda: torch.cat([x, y]), lambda: F.linear(x, torch.ones(3, 2))):

@@ -26,6 +26,7 @@ IMAGE_OPERATORS = {
     "conv_transpose2d": lambda x: F.conv_transpose2d(x, torch.ones(4, 3, 3, 3, device=x.device)),
     "depthwise": lambda x: F.conv2d(x, torch.ones(4, 1, 3, 3, device=x.device), groups=4),
     "dropout": F.dropout,
+    "group_norm": lambda x: torch.native_group_norm(x, None, None, 2, 4, 36, 2, 1e-5)[0],
     "max_pool2d": lambda x: F.max_pool2d(x, 2),
     "max_unpool2d": lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
     "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
@@ -41,6 +42,9 @@ IMAGE_OPERATORS = {
 VOLUME_OPERATORS = {
     "conv3d": lambda x: F.conv3d(x, torch.ones(3, 4, 2, 2, 2, device=x.device)),
     "conv_transpose3d": lambda x: F.conv_transpose3d(x, torch.ones(4, 3, 2, 2, 2, device=x.device)),
+    # Whether the CPU writes channels last depends on the convolution that it chooses.
+    "conv3d of one": lambda x: F.conv3d(x[:1], torch.ones(3, 4, 2, 2, 2, device=x.device)),
+    "conv3d of doubles": lambda x: F.conv3d(x.double(), torch.ones(3, 4, 2, 2, 2, device=x.device).double()),
     "reflect": lambda x: F.pad(x, (1, 1, 1, 1, 1, 1), mode="reflect"),
     "max_pool3d": lambda x: F.max_pool3d(x, 2),
 }
@@ -70,6 +74,13 @@ def test_a_weight_in_channels_last_is_enough():
     for device in ("cpu", "xla"):
         weight = torch.ones(3, 4, 3, 3, device=device).to(memory_format=torch.channels_last)
         assert F.conv2d(torch.ones(2, 4, 6, 6, device=device), weight).stride() == (48, 1, 12, 3)
+
+
+def test_losses_of_pixels_are_row_major():
+    target = torch.zeros(6, 6, 2, dtype=torch.int64).permute(2, 1, 0)
+    x = torch.rand(6, 6, 4, 2).permute(3, 2, 1, 0)
+    losses = [F.nll_loss(x.to(device), target.to(device), reduction="none") for device in ("cpu", "xla")]
+    assert losses[0].stride() == losses[1].stride() == (36, 6, 1)
 
 
 def test_convolution_in_channels_last_equals_cpu():
