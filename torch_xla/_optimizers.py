@@ -18,12 +18,14 @@ _LISTS = (
     "_get_capturable_supported_devices",
 )
 _HOLDERS = ("torch.optim.", "torch.utils._foreach_utils")
+# Not this one: its foreach form refuses averages of integers, such as the count of batches of a batch norm.
+_AVERAGING = "torch.optim.swa_utils"
 
 
 def install() -> None:
     """Called once."""
     replaced: dict[Callable[..., Any], Callable[..., Any]] = {}
-    for module in [module for name, module in sys.modules.items() if name.startswith(_HOLDERS)]:
+    for module in [module for name, module in sys.modules.items() if name.startswith(_HOLDERS) and name != _AVERAGING]:
         for name in _LISTS:
             devices = vars(module).get(name)
             if devices is not None:
