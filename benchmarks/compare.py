@@ -59,6 +59,7 @@ def run_once(workload: str, backend: str, caches: Path, settings: Settings) -> d
     if backend == "old":
         python, name = settings.old_python or sys.executable, "xla"
         environment["PJRT_DEVICE"] = "CPU"
+        environment.pop("PYTHONPATH", None)  # which may lead to this package
         del environment["XLA_PERSISTENT_CACHE_PATH"]
     command = [python, str(HERE / "measure.py"), workload, name, "--steps", str(settings.steps)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
