@@ -58,12 +58,16 @@ def test_a_loss_that_differs_is_told(compare):
 
 
 def test_the_page_and_its_plot(compare, tmp_path: Path):
-    runs = {"eager": [result(1.0)] * 2, "xla": [result(0.5)] * 2, "xla_unmarked": [{"steps": [0.5], "loss": 1.0}] * 2}
+    phases = dict.fromkeys(compare.PHASES, 0.25)
+    on_xla = [{**result(0.5), "phases": phases, "launch": seconds} for seconds in (2.0, 0.5)]
+    runs = {"eager": [result(1.0)] * 2, "xla": on_xla, "xla_unmarked": [{"steps": [0.5], "loss": 1.0}] * 2}
     backends = list(runs)
     summaries = {"gpt": {backend: compare.summarize(runs, backend) for backend in runs}}
-    page = compare.document(summaries, backends, compare.Settings(2, 20, None))
+    page = compare.document({"gpt": runs}, summaries, backends, compare.Settings(2, 20, None))
     assert "| gpt | 1000.00 ms | 500.00 ms, 0.50 (0.50-0.50) | 500.00 ms, 0.50 (0.50-0.50) |" in page
     assert "| gpt | 3.00 s, then 3.00 s | 3.00 s, then 3.00 s |" in page
+    assert "| gpt, xla | 250.00 | 250.00 | 250.00 | 250.00 | 250.00 | 250.00 | 250.00 |" in page
+    assert "| gpt | 2.000 s | 0.500 s | 0.25 |" in page
     pytest.importorskip("matplotlib")
     compare.plot(summaries, backends, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
