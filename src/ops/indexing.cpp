@@ -1,6 +1,7 @@
 #include "ops/indexing.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -264,9 +265,13 @@ Expr binary_search(const Expr& sequence, std::optional<Expr> sorter, int64_t n, 
   Builder& b = sequence.builder();
   const Value flat = b.reshape(sequence, {sequence.value().numel()});
   const DType dtype = index_dtype(sequence.value().numel() + n);
-  Expr start(b, b.splat(0, {dtype, values.dims()}));
-  Expr end = start + static_cast<double>(n);
-  for (int64_t left = n; left > 0; left /= 2) {
+  const Value zero = b.splat(0, {dtype, values.dims()});
+  const Value size = b.splat(static_cast<double>(n), {dtype, values.dims()});
+  const auto steps = static_cast<double>(std::bit_width(static_cast<uint64_t>(n)));
+  const auto condition = [&](const Values& state) { return Values{Expr(b, state[0]) < steps}; };
+  // A loop: unrolled and fused with what follows, XLA's compiler looks through each step twice, 2^steps times in all.
+  const Values found = b.while_loop({b.constant(0, DType::kS32), zero, size}, condition, [&](const Values& state) {
+    const Expr start(b, state[1]), end(b, state[2]);
     const Expr middle = start + (end - start) / 2.0;
     Expr at = middle;
     if (sorter) {
@@ -276,10 +281,9 @@ Expr binary_search(const Expr& sequence, std::optional<Expr> sorter, int64_t n, 
     const Expr probed(b, take_rows(b, flat, 0, row_starts + at));
     const Expr goes_up = is_below(probed, values, right) & (start < end);
     const Expr stays = ~goes_up & (start < end);
-    start = select(goes_up, middle + 1.0, start);
-    end = select(stays, middle, end);
-  }
-  return start;
+    return Values{Expr(b, state[0]) + 1.0, select(goes_up, middle + 1.0, start), select(stays, middle, end)};
+  });
+  return {b, found[1]};
 }
 
 }  // namespace torch_pjrt
