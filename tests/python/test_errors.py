@@ -80,6 +80,12 @@ def test_a_wrong_size_comes_before_a_wrong_type(name, shapes, dtype):
     assert_same_error(case)
 
 
+@pytest.mark.parametrize("dim", [1, -2])
+@pytest.mark.parametrize("name", ["cummax", "cummin", "cumsum", "cumprod", "logcumsumexp", "sort", "median", "mode"])
+def test_a_scalar_has_one_dimension(name, dim):
+    assert_same_error(lambda d: getattr(torch, name)(torch.tensor(3.0, device=d), dim))
+
+
 def test_sizes_in_words_are_those_of_the_call():
     assert_same_error(lambda d: torch.ones((), device=d).addcmul_(torch.ones(5, 5, device=d), torch.ones(5, device=d)))
     assert_same_error(lambda d: torch.ones((), device=d).addmm_(torch.ones(2, 4, device=d), torch.ones(4, 3, device=d)))
