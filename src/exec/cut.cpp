@@ -26,7 +26,7 @@ namespace torch_pjrt {
 namespace {
 
 ProgramCache& program_cache() {
-  static auto* cache = new ProgramCache(static_cast<size_t>(env_int("XLA_COMPILATION_CACHE_SIZE", 2048)));
+  static auto* cache = new ProgramCache(static_cast<size_t>(env_int("XLA_COMPILATION_CACHE_SIZE", 512)));
   return *cache;
 }
 

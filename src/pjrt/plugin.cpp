@@ -6,8 +6,6 @@
 #include <map>
 #include <mutex>
 
-#include "pjrt/generated_frames.h"
-
 namespace torch_pjrt::pjrt {
 namespace {
 
@@ -26,7 +24,6 @@ const PJRT_Api* open_table(const std::string& path) {
   auto* get_api = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"));
   TP_USER_CHECK(get_api != nullptr, kFailedPrecondition, "PJRT plugin ", path,
                 ": is a shared library but no PJRT plugin: it does not define GetPjrtApi");
-  ignore_generated_frames(library);
   const PJRT_Api* table = get_api();
   TP_USER_CHECK(table != nullptr, kFailedPrecondition, "PJRT plugin ", path, ": GetPjrtApi returned null");
   return table;
