@@ -303,10 +303,6 @@ void run_snapshot(lazy::Graph& graph, const Snapshot& snapshot, const std::strin
   replace_values(snapshot, compiled, leaves);
 }
 
-const Ref<RunOutcome>& outcome_of(const lazy::Node& leaf) {
-  return static_cast<const DeviceValue&>(*leaf.data()).outcome();
-}
-
 void recompute(lazy::Node& leaf, const std::string& cause);
 
 // Takes a snapshot, after values of failed runs among its parameters were started again.

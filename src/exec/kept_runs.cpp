@@ -16,10 +16,6 @@ std::list<KeptRun>& kept_runs() {
   return *runs;
 }
 
-const RunOutcome* outcome_of(const lazy::Node& leaf) {
-  return static_cast<const DeviceValue&>(*leaf.data()).outcome().get();
-}
-
 void add_source(const Ref<RunOutcome>& source, std::vector<Ref<RunOutcome>>& sources) {
   const bool is_known =
       std::any_of(sources.begin(), sources.end(), [&](const auto& known) { return known.get() == source.get(); });
@@ -28,10 +24,14 @@ void add_source(const Ref<RunOutcome>& source, std::vector<Ref<RunOutcome>>& sou
 
 }  // namespace
 
+const Ref<RunOutcome>& outcome_of(const lazy::Node& leaf) {
+  return static_cast<const DeviceValue&>(*leaf.data()).outcome();
+}
+
 Ref<RunOutcome> make_outcome(const Snapshot& snapshot, bool can_fail, bool has_checks) {
   std::vector<Ref<RunOutcome>> sources;
   for (const lazy::Node* leaf : snapshot.parameters) {
-    const Ref<RunOutcome>& outcome = static_cast<const DeviceValue&>(*leaf->data()).outcome();
+    const Ref<RunOutcome>& outcome = outcome_of(*leaf);
     if (!outcome || outcome->is_sound()) continue;
     // Those that can fail by themselves: a loop over sound programs does not grow a chain, and is sound when they are.
     if (outcome->can_fail() || outcome->has_failed()) {
@@ -88,8 +88,8 @@ bool KeptRun::is_needed() const {
   if (!outcome_->has_failed()) return !outcome_->is_sound();
   return std::any_of(results_.begin(), results_.end(), [](const Result& result) {
     const lazy::Node& leaf = *result.leaf.node();
-    const RunOutcome* outcome = outcome_of(leaf);  // of the run that computed it last
-    return leaf.num_references() > 1 && outcome != nullptr && !outcome->is_sound();
+    const Ref<RunOutcome>& outcome = outcome_of(leaf);  // of the run that computed it last
+    return leaf.num_references() > 1 && outcome && !outcome->is_sound();
   });
 }
 

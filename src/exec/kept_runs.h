@@ -17,6 +17,9 @@
 
 namespace torch_pjrt {
 
+// Of the run that computed this value on a device; null where none is tracked.
+const Ref<RunOutcome>& outcome_of(const lazy::Node& leaf);
+
 // The outcome for a run of `snapshot`; null for one that does not fail. `can_fail` and `has_checks` as in RunOutcome.
 Ref<RunOutcome> make_outcome(const Snapshot& snapshot, bool can_fail, bool has_checks);
 

@@ -94,10 +94,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype, 
                    std::optional<at::Device> device, std::optional<bool> pin_memory, bool non_blocking,
                    std::optional<at::MemoryFormat> memory_format) {
   const at::Device target = device.value_or(self.device());
-  const bool keeps_strides = target.type() == c10::DeviceType::XLA && self.layout() == at::kStrided &&
-                             layout.value_or(at::kStrided) == at::kStrided &&
-                             memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve;
-  if (!keeps_strides) {
+  if (target.type() != c10::DeviceType::XLA || !preserves_strides(self, layout, memory_format)) {
     return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format);
   }
   const auto options = at::TensorOptions().dtype(dtype.value_or(self.scalar_type())).device(target);

@@ -60,9 +60,9 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
 at::Tensor empty_like(const at::Tensor& self, std::optional<c10::ScalarType> dtype, std::optional<at::Layout> layout,
                       std::optional<c10::Device> device, std::optional<bool> pin_memory,
                       std::optional<at::MemoryFormat> memory_format) {
-  const bool keeps_strides = self.layout() == at::kStrided && layout.value_or(at::kStrided) == at::kStrided &&
-                             memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve;
-  if (!keeps_strides) return at::native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  if (!preserves_strides(self, layout, memory_format)) {
+    return at::native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  }
   return at::empty_strided(self.sizes(), preserved_strides(self), dtype.value_or(self.scalar_type()), layout,
                            device.value_or(self.device()), pin_memory);
 }

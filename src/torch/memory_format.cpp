@@ -115,6 +115,12 @@ std::optional<Dims> cpu_strides(const std::string& name, Arguments arguments, si
   return std::nullopt;
 }
 
+bool preserves_strides(const at::Tensor& like, std::optional<at::Layout> layout,
+                       std::optional<at::MemoryFormat> memory_format) {
+  return like.layout() == at::kStrided && layout.value_or(at::kStrided) == at::kStrided &&
+         memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve;
+}
+
 std::vector<int64_t> preserved_strides(const at::Tensor& like) {
   if (like.is_non_overlapping_and_dense()) return like.strides().vec();
   return at::infer_dense_strides(like.sizes(), like.strides());

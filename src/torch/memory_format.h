@@ -22,6 +22,10 @@ std::optional<Dims> cpu_strides(const std::string& name, c10::ArrayRef<c10::IVal
 // smaller tensors, two elements for two or more. nullopt when it is none.
 std::optional<Dims> strides_in_order_of(const at::Tensor& example, const Dims& sizes);
 
+// Whether a new tensor with these options gets preserved_strides.
+bool preserves_strides(const at::Tensor& like, std::optional<at::Layout> layout,
+                       std::optional<at::MemoryFormat> memory_format);
+
 // Strides of a new tensor like this one: its own where it is dense, else as dense ones in their order.
 std::vector<int64_t> preserved_strides(const at::Tensor& like);
 
