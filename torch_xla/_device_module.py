@@ -249,7 +249,11 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
 
 
 def empty_cache() -> None:
-    """Does nothing: freed device memory goes back to the plugin at once, and PJRT cannot ask its allocator for more."""
+    """Gives freed memory that is kept for the next run back to the system, on CPU plugins, where it is host memory.
+
+    Other plugins keep what they have: freed memory goes back to the plugin at once, and PJRT cannot ask for more.
+    """
+    _XLAC.release_freed_memory()
 
 
 # Streams and events -------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include "exec/timeline.h"
 #include "ops/host_kernel.h"
 #include "pjrt/discovery.h"
+#include "pjrt/plugin_memory.h"
 
 namespace torch_pjrt {
 namespace {
@@ -60,12 +61,14 @@ std::vector<pjrt::OptionOverride> cpu_overrides() {
 
 // Every run of a program allocates its temporaries and outputs. By default the C library gives large blocks back to the
 // system at once, and the pages of the next run are zeroed and mapped again: a quarter of a small convolutional step.
-void keep_freed_memory() {
+// Its own memory the plugin takes from pjrt::plugin_blocks; this is for what PyTorch's kernels take.
+void keep_freed_memory(const pjrt::Plugin& plugin) {
   constexpr int kLargestOwnBlock = 32 << 20;  // what glibc's own adaptation ends at
   constexpr int kKept = 256 << 20;
   if (getenv("MALLOC_MMAP_THRESHOLD_") != nullptr || getenv("MALLOC_TRIM_THRESHOLD_") != nullptr) return;
   mallopt(M_MMAP_THRESHOLD, kLargestOwnBlock);
   mallopt(M_TRIM_THRESHOLD, kKept);
+  if (!pjrt::use_plugin_blocks(plugin)) counter("PluginBlocksUnavailable").add();
 }
 
 std::string make_fingerprint(const pjrt::Client& client) {
@@ -112,7 +115,7 @@ Runtime::Runtime(std::unique_ptr<pjrt::Client> client, bool is_cpu)
                 " devices; at most ", kMaxDevices, " are supported");
   if (is_cpu_) {
     default_overrides_ = cpu_overrides();
-    keep_freed_memory();
+    keep_freed_memory(client_->plugin());
     set_host_kernels_available(register_host_calls(*client_));
   }
   for (int i = 0; i < num_devices(); ++i) memory_limits_.push_back(find_memory_limit(device(i), is_cpu_));
@@ -249,6 +252,12 @@ Ref<DeviceValue> Runtime::copy_to_device(const Ref<DeviceValue>& value, int devi
 void Runtime::return_compiler_memory(double compile_seconds) const {
   constexpr double kWorthwhile = 0.05;
   if (is_cpu_ && compile_seconds >= kWorthwhile) malloc_trim(0);
+}
+
+void Runtime::release_freed_memory() const {
+  if (!is_cpu_) return;
+  pjrt::plugin_blocks().release();
+  malloc_trim(0);
 }
 
 void Runtime::wait_all(int device) {

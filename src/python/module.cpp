@@ -57,6 +57,7 @@ void define_memory(py::module_& m) {
   def(m, "bytes_peak", &api::bytes_peak);
   def(m, "reset_peak", &api::reset_peak);
   def(m, "bytes_limit", &api::bytes_limit);
+  def(m, "release_freed_memory", &api::release_freed_memory);
 }
 
 void define_tensors(py::module_& m) {

@@ -148,6 +148,9 @@ int64_t bytes_limit(int device) {
     return runtime.memory_limit(device);
   });
 }
+void release_freed_memory() {
+  if (Runtime::is_started()) Runtime::get().release_freed_memory();
+}
 void reset_peak(int device) { DeviceMemory::of(device).reset_peak(); }
 
 int64_t tensor_id(const at::Tensor& tensor) { return reinterpret_cast<int64_t>(&xla_buffer(tensor)); }

@@ -70,6 +70,8 @@ int64_t bytes_peak(int device);
 void reset_peak(int device);
 // What the device has: on XLA CPU the host's memory and swap, elsewhere what the plugin says; 0 when it does not say.
 int64_t bytes_limit(int device);
+// Gives freed host memory that is kept for the next run back to the system.
+void release_freed_memory();
 
 // Tensors.
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -65,3 +69,42 @@ def test_a_loop_that_never_syncs_is_cut_into_bounded_pieces() -> None:
         most_pending = max(most_pending, _XLAC.pending_nodes(0))
     assert 8_000 < most_pending < 9_000
     assert x.tolist() == [10_000.0, 10_000.0]
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def two_sums_of_products(x: torch.Tensor) -> torch.Tensor:
+    """Its temporaries are larger than any block that the C library keeps."""
+    product = x @ x
+    return (product @ product.t()).sum() + product.sum()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="page faults are counted by Linux")
+def test_a_step_maps_no_pages_anew() -> None:
+    x = torch.full((3000, 3000), 1e-3).to("xla")  # 36 MB
+
+    def run() -> torch.Tensor:
+        y = two_sums_of_products(x)
+        torch_xla.sync(wait=True)
+        return y
+
+    for _ in range(3):
+        run()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        run()
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert faults < 5 * 36_000_000 // 4096 // 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from Linux")
+def test_empty_cache_gives_the_temporaries_back() -> None:
+    x = torch.full((3000, 3000), 1e-3).to("xla")
+    y = two_sums_of_products(x)
+    torch_xla.sync(wait=True)
+    held = resident_bytes()
+    torch.xla.empty_cache()
+    assert resident_bytes() < held - 36_000_000
+    assert y.item() == pytest.approx(two_sums_of_products(x.cpu().double()).item(), rel=1e-4)
