@@ -16,6 +16,7 @@
 #include "torch/argument_checks.h"
 #include "torch/aten_call.h"
 #include "torch/backward_lines.h"
+#include "torch/backward_thread.h"
 #include "torch/device.h"
 #include "torch/errors.h"
 #include "torch/memo.h"
@@ -412,6 +413,7 @@ std::optional<std::string> Recorder::try_record(const c10::OperatorHandle& op, c
 
 void Recorder::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const lazy::LocationScope line;
+  run_backward_on_this_thread();
   if (info_.entry == nullptr) return call_kernel(op, stack, "no lowering");
   if (info_.kernel_rule != nullptr && is_met(*info_.kernel_rule, torch::jit::last(*stack, info_.arguments.size())) &&
       calls_host_kernels())

@@ -53,6 +53,38 @@ def test_hooks_run_while_recording_on_autograd_threads():
     assert seen == [15]
 
 
+def test_a_backward_runs_on_the_thread_that_asks_for_it():
+    ran_on = []
+
+    def forward_and_backward():
+        x = torch.ones(3, device="xla", requires_grad=True)
+        x.register_hook(lambda g: ran_on.append(threading.get_ident()))
+        (x * 5).sum().backward()
+        assert x.grad.tolist() == [5, 5, 5]
+        ran_on.append(threading.get_ident())
+
+    forward_and_backward()
+    run_in_threads([forward_and_backward])
+    assert ran_on[0] == ran_on[1] != ran_on[2] == ran_on[3]
+
+
+def test_a_backward_on_a_thread_of_autograd_when_the_program_wants_that():
+    ran_on = []
+    inner = torch.ones(3, device="xla", requires_grad=True)
+
+    def backward_within_backward(g):
+        with torch.enable_grad():
+            (inner * 2).sum().backward()
+        ran_on.append(threading.get_ident())
+
+    x = torch.ones(3, device="xla", requires_grad=True)
+    x.register_hook(backward_within_backward)
+    with torch.autograd.set_multithreading_enabled(True):
+        (x * 5).sum().backward()
+    assert ran_on != [threading.get_ident()]
+    assert x.grad.tolist() == [5, 5, 5] and inner.grad.tolist() == [2, 2, 2]
+
+
 @pytest.mark.slow
 def test_a_chain_of_50_000_operators_records_runs_and_is_released():
     x = torch.zeros(2).to("xla")

@@ -110,6 +110,41 @@ def test_optimizer_trajectories(name, foreach):
     assert_equal(trajectories[1], trajectories[0])
 
 
+@pytest.mark.parametrize("make", [torch.optim.Adam, torch.optim.AdamW])
+def test_adam_is_fused_unless_the_program_chooses(make):
+    weights = on_xla(tensors()[:2])
+    assert make(weights).param_groups[0]["fused"] is True
+    assert make(tensors()[:2]).param_groups[0]["fused"] is None
+    assert make(weights, foreach=True).param_groups[0]["fused"] is None
+    assert make(weights, foreach=False).param_groups[0]["fused"] is None
+    assert make(weights, fused=False).param_groups[0]["fused"] is False
+    assert make(weights, differentiable=True).param_groups[0]["fused"] is None
+    assert make([*weights, torch.ones(2)]).param_groups[0]["fused"] is None
+    optimizer = make(weights)
+    optimizer.add_param_group({"params": [torch.ones(2, dtype=torch.complex64, device="xla")]})
+    assert [group["fused"] for group in optimizer.param_groups] == [True, None]
+
+
+def test_the_state_of_adam_moves_between_devices():
+    """Half of the steps on each device, in both orders, is the same as all on one."""
+    results = []
+    for devices in (("cpu", "cpu"), ("xla", "cpu"), ("cpu", "xla")):
+        params, state = tensors()[:3], None
+        for device in devices:
+            params = [p.detach().to(device).requires_grad_() for p in params]
+            optimizer = torch.optim.AdamW(params, lr=0.1)
+            if state is not None:
+                optimizer.load_state_dict(state)
+            for _ in range(3):
+                for p in params:
+                    p.grad = torch.cos(p.detach())
+                optimizer.step()
+            state = optimizer.state_dict()
+        results.append([p.detach().cpu() for p in params])
+    assert_equal(results[1], results[0])
+    assert_equal(results[2], results[0])
+
+
 def fused_calls(params, grads, states, steps, **scaling):
     a, b, c = states
     yield lambda lr: torch._fused_sgd_(
