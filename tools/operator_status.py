@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 from operator_comparison import DTYPES, dtype_name, full_name  # noqa: E402
-from operator_exceptions import DIFFERENCES, NOT_FOR_XLA  # noqa: E402
+from operator_exceptions import DIFFERENCES, NOT_FOR_XLA, OLDER_PLUGIN  # noqa: E402
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
 HEADER = """# Operators
@@ -118,9 +118,17 @@ def reasons(name: str) -> str:
 
 def older_section(older: dict[str, Status]) -> list[str]:
     """What differs on the older plugin and not on the default one."""
-    lines = ["", "## On the older CPU plugin (`xla-cpu-pjrt` 0.0.1)", ""]
+    lines = [
+        "",
+        "## On the older CPU plugin (`xla-cpu-pjrt` 0.0.1)",
+        "",
+        "`./dev older` runs all Python tests there. What that plugin does otherwise than the newer ones:",
+        "",
+        *(f"- `{name}` {text}." for name, text in OLDER_PLUGIN.items()),
+        "",
+    ]
     if not any(status.unknown for status in older.values()):
-        return [*lines, "In the quick set nothing differs beyond the rows above."]
+        return [*lines, "In the quick set of operators nothing differs beyond the rows above."]
     lines += ["Differences beyond those above, of the quick set.", "", "| Operator | Checks |", "| --- | --- |"]
     for name in sorted(older):
         by_kind: dict[str, list[str]] = collections.defaultdict(list)

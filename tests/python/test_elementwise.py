@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 import torch
 import torch.nn.functional as F
+from operator_exceptions import differs_on_older_plugin
 from parity import assert_equal, assert_same, on_xla
 
 import torch_xla  # noqa: F401
@@ -441,7 +442,11 @@ def test_activation_at_edges(name):
         def function(x):
             return torch.stack([F.gelu(element) for element in x])
 
-    assert_same(function, EDGES.clone().requires_grad_(name not in ("mish", "celu", "elu", "selu", "silu")))
+    edges = EDGES
+    if name == "gelu" and differs_on_older_plugin("erf"):
+        edges = edges[~edges.isneginf()]
+        assert F.gelu(torch.tensor(-math.inf, device="xla")).item() == -math.inf
+    assert_same(function, edges.clone().requires_grad_(name not in ("mish", "celu", "elu", "selu", "silu")))
 
 
 def test_glu_and_prelu():

@@ -281,9 +281,13 @@ def test_state_dict(info: ModuleInfo) -> None:
         assert not isinstance(value, torch.Tensor) or torch.equal(value.cpu(), module.state_dict()[name])
 
 
+def there(x: Any) -> Any:
+    return copy.deepcopy(x).to("xla") if isinstance(x, (torch.Tensor, nn.Module)) else x
+
+
 @pytest.mark.parametrize("info", module_db, ids=lambda info: info.name)
 def test_made_on_the_device(info: ModuleInfo) -> None:
-    """By factory arguments, by a default device, and by a lazy module's first input."""
+    """By factory arguments, by a default device, by a lazy module's first input, and by what it is made of."""
     dtype = dtypes_of(info)[-1 if info.name in FLOAT64 else 1]
     sample = inputs_of(info, dtype, training=True)[0]
     args, kwargs = sample.constructor_input.args, sample.constructor_input.kwargs
@@ -302,7 +306,10 @@ def test_made_on_the_device(info: ModuleInfo) -> None:
         options = {"dtype": dtype} if "dtype" in inspect.signature(info.module_cls.__init__).parameters else {}
         expected = made(device="cpu", **options)
         assert_same_state(made(device="xla", **options), expected, "xla", values=False)
-    if not holds_some and not info.is_lazy and "device" not in kwargs:
+    if holds_some:
+        module = info.module_cls(*(there(x) for x in args), **{name: there(x) for name, x in kwargs.items()})
+        assert_same_state(module, info.module_cls(*args, **kwargs), "xla")
+    elif not info.is_lazy and "device" not in kwargs:
         with torch.device("xla"):
             module = info.module_cls(*args, **kwargs)
         assert_same_state(module, info.module_cls(*args, **kwargs), "xla", values=False)
