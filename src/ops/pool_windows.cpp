@@ -113,19 +113,12 @@ Value place_position(Builder& b, const Pooling& pool, Value x, const Dims& posit
 }
 
 Value spread_windows(Builder& b, const Pooling& pool, Value x, Value fill) {
-  const auto leading = x.rank() - static_cast<int64_t>(pool.spatial);
-  Dims blocks(x.dims().begin(), x.dims().begin() + leading);
-  Dims merged = blocks, positions;
-  for (int64_t i = 0; i < leading; ++i) positions.push_back(i);
   Dims low, high;
   for (size_t i = 0; i < pool.spatial; ++i) {
-    positions.push_back(static_cast<int64_t>(blocks.size()));
-    blocks.insert(blocks.end(), {pool.output[i], pool.stride[i]});
-    merged.push_back(pool.output[i] * pool.stride[i]);
     low.push_back(-pool.padding[i]);
-    high.push_back(pool.input[i] + pool.padding[i] - merged.back());
+    high.push_back(pool.input[i] + pool.padding[i] - pool.output[i] * pool.stride[i]);
   }
-  const Value repeated = b.reshape(b.broadcast_in_dim(x, blocks, positions), merged);
+  const Value repeated = b.repeat(x, with_leading(x.rank(), pool.stride, 1));
   return b.pad(repeated, fill, with_leading(x.rank(), low, 0), with_leading(x.rank(), high, 0));
 }
 

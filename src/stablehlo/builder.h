@@ -228,6 +228,8 @@ class Builder {
   Value dynamic_update_slice(Value x, Value update, const Values& starts);
   // `value` is a scalar of x's dtype. Negative low/high crop.
   Value pad(Value x, Value value, const Dims& low, const Dims& high, const Dims& interior = {});
+  // Each element counts[i] times in a row along dimension i, as torch.repeat_interleave.
+  Value repeat(Value x, const Dims& counts);
   Value concatenate(const Values& xs, int64_t dim);
   Value reverse(Value x, const Dims& dims);
   Value gather(Value operand, Value start_indices, const GatherDims& dims, const Dims& slice_sizes);

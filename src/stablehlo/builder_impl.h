@@ -79,6 +79,9 @@ struct Scope {
   int64_t first_visible_number = 0;                          // values numbered below it may not be captured
 };
 
+// values[permutation[i]] at i.
+Dims permuted(const Dims& values, const Dims& permutation);
+
 // A value that is a transpose of how it is stored: value.transpose(permutation).
 struct StoredOrder {
   Value value;
@@ -177,6 +180,12 @@ struct Builder::Impl {
   // has one, seen in the operands' own order; nullopt when none has.
   std::optional<Value> in_stored_order(Builder& b, const Values& operands,
                                        const std::function<Value(const Values&)>& emit);
+  // What `emit` makes of the stored value, whose dimension i is the operand's dimension to_stored[i], seen in the
+  // operand's own order; nullopt when `x` has no other. The result has the dimensions of the operand, of other sizes.
+  std::optional<Value> in_stored_order(Builder& b, Value x,
+                                       const std::function<Value(Value, const Dims& to_stored)>& emit);
+  // `value`, which takes the place of what `x` is stored as, seen in the order of x.
+  Value in_order_of(Builder& b, Value x, Value value);
   // The stored value and its dimensions to reduce; nullopt when `x` has none, or the result would be transposed.
   std::optional<std::pair<Value, Dims>> reduction_in_stored_order(Value x, const Dims& dims) const;
   std::optional<Value> broadcast_in_order(Builder& b, Value x, const Dims& to_stored) const;

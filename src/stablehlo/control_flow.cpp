@@ -84,12 +84,18 @@ Values depend_on_all(Builder& b, Values xs) {
 
 Values Builder::optimization_barrier(const Values& xs) {
   if (xs.empty()) return {};
+  Values as_stored = xs;
+  for (Value& x : as_stored) {
+    if (const StoredOrder* order = impl_->find_stored(x)) x = order->value;
+  }
   Values results;
-  for (const Value& x : xs) results.push_back(impl_->new_result(Impl::type_of(x)));
-  impl_->begin(results) << "stablehlo.optimization_barrier " << xs << " : ";
-  impl_->types(xs);
+  for (const Value& x : as_stored) results.push_back(impl_->new_result(Impl::type_of(x)));
+  impl_->begin(results) << "stablehlo.optimization_barrier " << as_stored << " : ";
+  impl_->types(as_stored);
   impl_->end_line();
-  return impl_->guards_barriers ? depend_on_all(*this, std::move(results)) : results;
+  if (impl_->guards_barriers) results = depend_on_all(*this, std::move(results));
+  for (size_t i = 0; i < xs.size(); ++i) results[i] = impl_->in_order_of(*this, xs[i], results[i]);
+  return results;
 }
 
 std::pair<Value, Value> Builder::rng_bit_generator(Value state, RngAlgorithm algorithm, const TensorType& type) {

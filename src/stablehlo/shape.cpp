@@ -103,6 +103,11 @@ Value Builder::slice(Value x, const Dims& starts, const Dims& limits, const Dims
     is_identity = is_identity && dims[i] == size;
   }
   if (is_identity) return x;
+  const auto again = [&](Value stored, const Dims& to_stored) {
+    return slice(stored, permuted(starts, to_stored), permuted(limits, to_stored),
+                 strides.empty() ? strides : permuted(strides, to_stored));
+  };
+  if (const auto stored = impl_->in_stored_order(*this, x, again)) return *stored;
   const Value result = impl_->new_result(impl_->intern(x.dtype(), dims));
   Impl& out = impl_->begin(result) << "stablehlo.slice " << x << " [";
   for (size_t i = 0; i < rank; ++i) {
@@ -194,11 +199,29 @@ Value Builder::pad(Value x, Value value, const Dims& low, const Dims& high, cons
   }
   const auto is_zero = [](int64_t n) { return n == 0; };
   if (std::all_of(low.begin(), low.end(), is_zero) && dims == x.dims()) return x;
+  const auto again = [&](Value stored, const Dims& to_stored) {
+    return pad(stored, value, permuted(low, to_stored), permuted(high, to_stored),
+               permuted(interior_or_zeros, to_stored));
+  };
+  if (const auto stored = impl_->in_stored_order(*this, x, again)) return *stored;
   const Value result = impl_->new_result(impl_->intern(x.dtype(), dims));
   impl_->begin(result) << "stablehlo.pad " << x << ", " << value << ", low = [" << low << "], high = [" << high
                        << "], interior = [" << interior_or_zeros << ']';
   impl_->end({x, value}, {result});
   return result;
+}
+
+Value Builder::repeat(Value x, const Dims& counts) {
+  const auto again = [&](Value stored, const Dims& to_stored) { return repeat(stored, permuted(counts, to_stored)); };
+  if (const auto stored = impl_->in_stored_order(*this, x, again)) return *stored;
+  Dims split, positions, merged;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    positions.push_back(static_cast<int64_t>(split.size()));
+    split.push_back(x.dims()[i]);
+    if (counts[i] != 1) split.push_back(counts[i]);
+    merged.push_back(x.dims()[i] * counts[i]);
+  }
+  return reshape(broadcast_in_dim(x, split, positions), merged);
 }
 
 Value Builder::concatenate(const Values& xs, int64_t dim) {

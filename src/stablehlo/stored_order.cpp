@@ -2,8 +2,8 @@
 //
 // A custom call that gives [N, H, W, C] for a result [N, C, H, W] is followed by a transpose. XLA would carry it out in
 // the first elementwise operation and keep the new order from there on, up to the next such call, which transposes
-// back. So elementwise operations and reductions whose operand is such a transpose are emitted in the stored order, and
-// the transpose comes after them; where nobody needs it, XLA drops it.
+// back. So elementwise operations, reductions, slices and pads whose operand is such a transpose are emitted in the
+// stored order, and the transpose comes after them; where nobody needs it, XLA drops it.
 #include <algorithm>
 
 #include "stablehlo/builder_impl.h"
@@ -19,13 +19,13 @@ Dims inverse(const Dims& permutation) {
   return result;
 }
 
+}  // namespace
+
 Dims permuted(const Dims& values, const Dims& permutation) {
   Dims result;
   for (const int64_t i : permutation) result.push_back(values[static_cast<size_t>(i)]);
   return result;
 }
-
-}  // namespace
 
 const StoredOrder* Builder::Impl::find_stored(Value x) const {
   const auto it = stored.find(id_of(x));
@@ -72,6 +72,22 @@ std::optional<Value> Builder::Impl::in_stored_order(Builder& b, const Values& op
     }
   }
   const Value value = emit(moved);
+  const Value result = b.transpose(value, permutation);
+  stored.emplace(id_of(result), StoredOrder{value, permutation});
+  return result;
+}
+
+std::optional<Value> Builder::Impl::in_stored_order(Builder& b, Value x,
+                                                    const std::function<Value(Value, const Dims& to_stored)>& emit) {
+  const StoredOrder* order = find_stored(x);
+  if (order == nullptr) return std::nullopt;
+  return in_order_of(b, x, emit(order->value, inverse(order->permutation)));
+}
+
+Value Builder::Impl::in_order_of(Builder& b, Value x, Value value) {
+  const StoredOrder* order = find_stored(x);
+  if (order == nullptr) return value;
+  const Dims permutation = order->permutation;
   const Value result = b.transpose(value, permutation);
   stored.emplace(id_of(result), StoredOrder{value, permutation});
   return result;
