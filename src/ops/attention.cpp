@@ -22,9 +22,16 @@ using stablehlo::Values;
 constexpr std::string_view kForward = "aten::_scaled_dot_product_flash_attention_for_cpu";
 constexpr std::string_view kBackward = "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
 
-// How the kernels lay out their results: [B, T, H, D] and [B, T, H].
+// [B, T, H, D] and [B, T, H]: how the kernels lay out the logarithms of sums, and gradients; and the output, when the
+// query is such.
 const Dims kHeadsInside{0, 2, 1, 3};
 const Dims kHeadsLast{0, 2, 1};
+const Dims kHeadsOutside{0, 1, 2, 3};
+
+const Dims& output_order(Builder& b, Value query) {
+  const Dims& strides = b.source_of(query).strides;
+  return strides[1] < strides[2] ? kHeadsInside : kHeadsOutside;
+}
 
 double scale_of(LoweringContext& ctx) {
   return ctx.has("scale") ? ctx.real("scale") : 1 / std::sqrt(static_cast<double>(ctx.tensor("query").dim(3)));
@@ -40,7 +47,7 @@ void check(LoweringContext& ctx) {
 // The kernel wants elements of a row side by side.
 HostCall& add_rows(HostCall& call, Builder& b, Value x) {
   if (b.source_of(x).strides.back() == 1) return call.tensor(x);
-  return call.tensor(x, {0, 1, 2, 3});
+  return call.tensor(x, kHeadsOutside);
 }
 
 HostCall& add_attributes(HostCall& call, LoweringContext& ctx) {
@@ -77,7 +84,7 @@ Values lower_forward(LoweringContext& ctx) {
     dims[3] = value.dim(3);
     HostCall call(b, kForward);
     add_rows(add_rows(add_rows(call, b, query), b, ctx.tensor("key")), b, value);
-    add_attributes(call, ctx).result({query.dtype(), dims}, kHeadsInside);
+    add_attributes(call, ctx).result({query.dtype(), dims}, output_order(b, query));
     return call.result({query.dtype(), {dims[0], dims[1], dims[2]}}, kHeadsLast).emit();
   }
   const Expr x = scores(ctx);

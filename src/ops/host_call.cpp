@@ -150,11 +150,12 @@ HostCall& HostCall::add_tensor(char kind, Value x) {
 
 HostCall& HostCall::add_tensor(char kind, Value x, const Dims& physical) {
   const StridedSource source = b_.source_of(x);
-  if (source.starts.empty() && lies_in_order(x.dims(), source.strides, physical)) return add_tensor(kind, x);
-  const Value stored = b_.transpose(x, physical);
+  // PyTorch tells from the strides of dimensions of size 1, too, which order its results shall have.
+  const Dims strides = permuted(row_major_strides(permuted(x.dims(), physical)), inverse(physical));
+  const bool lies_so = source.starts.empty() && has_strides(x.dims(), source.strides, strides);
   separate();
-  text_ += concat(kind, add_operand(stored));
-  add_geometry(x.dims(), permuted(row_major_strides(stored.dims()), inverse(physical)), 0);
+  text_ += concat(kind, add_operand(lies_so ? source.base : b_.transpose(x, physical)));
+  add_geometry(x.dims(), strides, lies_so ? source.offset : 0);
   return *this;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "torch/host_team.h"
+#include "torch/result_memory.h"
 
 namespace torch_pjrt {
 namespace {
@@ -70,15 +71,18 @@ bool call_in_shares(const BatchRule& rule, const c10::OperatorHandle& op, const 
     const int64_t begin = num_samples * share / num_shares;
     const int64_t count = num_samples * (share + 1) / num_shares - begin;
     torch::jit::Stack stack = share_of(rule, arguments, begin, count);
+    std::vector<at::Tensor> parts(results.size()), values(results.size());
+    for (const size_t i : rule.returns) {
+      if (results[i].defined()) parts[i] = results[i].narrow(0, begin, count);
+    }
+    ResultMemory memory(parts);
     op.callBoxed(&stack);
     for (size_t i = 0; i < results.size(); ++i) {
-      if (!results[i].defined()) continue;
-      if (contains(rule.returns, i)) {
-        results[i].narrow(0, begin, count).copy_(stack[i].toTensor());
-      } else {
-        sums[static_cast<size_t>(share)][i] = stack[i].toTensor();
-      }
+      at::Tensor& value = parts[i].defined() ? values[i] : sums[static_cast<size_t>(share)][i];
+      if (results[i].defined()) value = std::move(stack[i]).toTensor();
     }
+    stack.clear();
+    memory.write(std::move(values));
   });
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined() || contains(rule.returns, i)) continue;

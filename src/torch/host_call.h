@@ -50,7 +50,9 @@ struct HostCallPlan {
   std::optional<c10::OperatorHandle> op;
   bool is_matmul = false;  // mm or bmm into the result
   const BatchRule* batch_rule = nullptr;
-  bool is_linear = false;  // touches each element a few times
+  bool is_linear = false;           // touches each element a few times
+  bool allocates_results = false;   // a kernel that is called for its speed, and returns tensors alone
+  int num_skipped_allocations = 0;  // of results' sizes, before those that are returned
   std::vector<Argument> arguments;
   std::vector<Result> results;
 };

@@ -16,6 +16,7 @@
 #include "torch/host_call.h"
 #include "torch/host_matmul.h"
 #include "torch/host_team.h"
+#include "torch/result_memory.h"
 #include "xla/ffi/api/c_api.h"
 
 namespace torch_pjrt {
@@ -154,6 +155,7 @@ class Call {
       stack.push_back(next_argument(i, declared[stack.size()].type()));
     }
     if (plan_.batch_rule != nullptr && call_in_shares(*plan_.batch_rule, *plan_.op, stack, results_)) return;
+    if (plan_.allocates_results) return call_with_result_memory(stack);
     plan_.op->callBoxed(&stack);
     // An out= kernel has written the results already.
     if (!has_out_) write_results(stack);
@@ -232,6 +234,15 @@ class Call {
     }
     if (is_optional) return optional_tensors;
     return tensors;
+  }
+
+  void call_with_result_memory(torch::jit::Stack& stack) {
+    ResultMemory memory(results_, plan_.num_skipped_allocations);
+    plan_.op->callBoxed(&stack);
+    std::vector<at::Tensor> values;
+    for (size_t i = 0; i < results_.size(); ++i) values.push_back(std::move(stack[i]).toTensor());
+    stack.clear();
+    memory.write(std::move(values));
   }
 
   // Fresh results come first, then the new values of mutated arguments.

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from threads import run_in_threads
 
 import torch_xla
+import torch_xla.debug.metrics as met
 from torch_xla import _XLAC
 
 pytestmark = pytest.mark.skipif(not _XLAC.host_kernels_on(), reason="the plugin takes no host calls")
@@ -119,6 +120,38 @@ def test_a_network_keeps_the_order_of_its_convolutions(seeded):
     sums = [line for line in text.splitlines() if "stablehlo.add" in line and "32x32" in line]
     assert sums
     assert all("tensor<8x32x32x16xf32>" in line for line in sums)
+
+
+def attended(x: torch.Tensor) -> torch.Tensor:
+    heads = x.reshape(8, 4, 64, -1)
+    return F.scaled_dot_product_attention(heads, heads, heads)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.conv2d(x, torch.ones(16, 16, 3, 3, device=x.device) / 12, padding=1),
+        lambda x: F.max_pool2d(x, 2),
+        lambda x: F.batch_norm(x, None, None, training=True),
+        attended,
+    ],
+    ids=["convolution", "max_pool", "batch_norm", "attention"],
+)
+@pytest.mark.parametrize("num_samples", [8, 64], ids=["small", "large"])
+def test_kernels_write_their_results_where_the_program_wants_them(function, num_samples, seeded):
+    met.clear_all()
+    assert_same(function, torch.randn(num_samples, 16, 32, 32), tolerance=2e-4)
+    assert _XLAC.counters().get("HostCallCopiedBytes", 0) == 0
+
+
+def test_results_of_one_size_do_not_mix(seeded):
+    """The gradients of query, key and value, and the pooled values and indices of doubles, are equally large."""
+    inputs = [torch.randn(2, 4, 128, 16) for _ in range(3)]
+    assert_same(F.scaled_dot_product_attention, *inputs)
+    x = torch.randn(4, 8, 64, 64, dtype=torch.float64)
+    expected, actual = (F.max_pool2d(y, 2, return_indices=True) for y in (x, x.to(DEVICE)))
+    for value, other in zip(actual, expected, strict=True):
+        assert torch.equal(value.cpu(), other)
 
 
 @pytest.mark.parametrize("affine", [False, True])
