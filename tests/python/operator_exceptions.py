@@ -89,6 +89,13 @@ DIFFERENCES = [
         is_pure=True,
     ),
     Row("nn.functional.linear_cross_entropy.chunked_none", "value", _HALF_VALUE, _HALF),
+    Row(
+        "nn.functional.linear_cross_entropy.chunked",
+        "value",
+        "logits that cancel, rounded elsewhere. Measured: 7 % of a loss of 0.13",
+        _HALF,
+    ),
+    Row("logspace.tensor_overload", "value", "10 to a rounded power. Measured: 2.6e-2 relative", "bfloat16"),
     Row("nn.functional.poisson_nll_loss", "value", "a sum of terms of 1e3 that cancel. Measured: 25 units", "uint8"),
     Row("special.hermite_polynomial_he", "value", "a recursion that cancels. Measured: 3e-5 relative", "float32"),
     Row("nn.functional.avg_pool3d nn.functional.gelu narrow_copy", "out", "the CPU leaves a strided out= unwritten"),

@@ -30,12 +30,13 @@ import torch_xla.debug.metrics as met
 
 pytestmark = pytest.mark.slow
 
-# In the first dtype of an operator the full set takes every sample up to 400 (six operators have more, which are all
-# combinations of their options), in others up to 16: the first, the last, and some drawn by the names of operator and
-# dtype.
+# The full set takes every sample up to 400. Six operators have more, which are all combinations of their options: of
+# those the first, the last, and some drawn by the names of operator and dtype. In the first dtype of an operator more
+# of them run in all variants and with gradients.
+MOST_SAMPLES = 400
 QUICK = Extent(samples=4, variants=1, gradients=2, second_gradients=2)
-FULL_FIRST_DTYPE = Extent(samples=400, variants=3, gradients=32, second_gradients=4)
-FULL = Extent(samples=16, variants=2, gradients=6, second_gradients=2)
+FULL_FIRST_DTYPE = Extent(samples=MOST_SAMPLES, variants=3, gradients=32, second_gradients=4)
+FULL = Extent(samples=MOST_SAMPLES, variants=2, gradients=6, second_gradients=2)
 
 
 def fraction(text: str) -> tuple[int, int]:
