@@ -46,6 +46,7 @@ class Lent {
   std::atomic<size_t> count_{0};
 };
 
+// After a call that threw, the memory may be freed when it is not lent any more: that frees nothing.
 void give_back(void* memory) { Lent::get().give_back(memory); }
 
 // Strides of dimensions of size 1 do not matter.
@@ -67,7 +68,10 @@ class LendingAllocator final : public c10::Allocator {
     if (current != nullptr) [[unlikely]] {
       if (void* memory = current->lend(size_bytes)) return {memory, memory, &give_back, c10::Device(c10::kCPU)};
     }
-    return base_->allocate(size_bytes);
+    c10::DataPtr data = base_->allocate(size_bytes);
+    const bool is_replaced = data.compare_exchange_deleter(base_deleter, &delete_any);
+    TORCH_INTERNAL_ASSERT(is_replaced, "the CPU's allocator has two ways to free");
+    return data;
   }
   c10::DeleterFnPtr raw_deleter() const override { return &delete_any; }
   void copy_data(void* to, const void* from, size_t count) const override { default_copy_data(to, from, count); }
