@@ -236,12 +236,12 @@ def test_what_a_run_was_made_from_is_released_when_it_has_succeeded(custom):
     assert _XLAC.bytes_live(0) == before
 
 
-def test_numbers_drawn_again_are_the_same(custom):
+def test_numbers_drawn_again_are_the_same(custom, wait):
     torch.manual_seed(3)
     expected = torch.rand(4, device=DEVICE).tolist()
     torch.manual_seed(3)
     drawn = torch.rand(4, device=DEVICE)
-    failing = custom.fail(drawn, "IndexError")
+    failing = custom.fail(wait(drawn), "IndexError")
     start()
     fails_at_a_read(failing)
     assert drawn.tolist() == expected

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from operator_exceptions import differs_on_older_plugin
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,5 +48,7 @@ def test_memory_figures():
 
 
 def test_program_around_a_barrier():
-    lines = run("barrier_hlo.py").splitlines()
-    assert lines == shown("%1 = stablehlo.tanh").splitlines()
+    printed, expected = run("barrier_hlo.py"), shown("%1 = stablehlo.tanh")
+    if differs_on_older_plugin("barrier"):  # the guard's values are numbered too
+        printed, expected = (re.sub(r"%\d+", "%", text) for text in (printed, expected))
+    assert printed.splitlines() == expected.splitlines()
