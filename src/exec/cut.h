@@ -37,8 +37,9 @@ void cut_when_long(lazy::Graph& graph);
 // XLA flags for programs compiled from now on; they are part of a program's identity.
 void set_compile_options(std::map<std::string, std::string> options);
 
-// Programs kept in memory. The least recently used ones are dropped beyond XLA_COMPILATION_CACHE_SIZE (default 512): on
-// the CPU each holds some ten to a hundred memory mappings, of which Linux gives a process 65,530.
+// Programs kept in memory. The least recently used ones are dropped beyond XLA_COMPILATION_CACHE_SIZE (default 2048),
+// beyond a quarter of the host's memory, and where they take more than a share of the memory mappings that the system
+// allows (exec/memory_mappings.h).
 size_t num_cached_programs();
 void clear_program_cache();
 // The plugin's form of the optimized program with this ProgramRecord::id: usually a serialized HloModuleProto. Throws

@@ -1,5 +1,7 @@
 #include "exec/program_cache.h"
 
+#include "exec/statistics.h"
+
 namespace torch_pjrt {
 
 const CompiledGraph* ProgramCache::find(const Hash128& key) {
@@ -10,16 +12,25 @@ const CompiledGraph* ProgramCache::find(const Hash128& key) {
 }
 
 const CompiledGraph& ProgramCache::insert(const Hash128& key, CompiledGraph graph) {
+  size_bytes_ += graph.size_bytes;
   entries_.emplace_front(key, std::move(graph));
   index_[key] = entries_.begin();
-  while (entries_.size() > capacity_) {
-    index_.erase(entries_.back().first);
-    entries_.pop_back();
-  }
+  while (entries_.size() > capacity_ || (size_bytes_ > max_bytes_ && entries_.size() > kMinPrograms)) evict(1);
   return entries_.front().second;
 }
 
+void ProgramCache::evict(size_t count) {
+  static Counter& evicted = counter("EvictedProgram");
+  for (size_t i = 0; i < count; ++i) {
+    size_bytes_ -= entries_.back().second.size_bytes;
+    index_.erase(entries_.back().first);
+    entries_.pop_back();
+  }
+  evicted.add(static_cast<int64_t>(count));
+}
+
 void ProgramCache::clear() {
+  size_bytes_ = 0;
   index_.clear();
   entries_.clear();
 }
