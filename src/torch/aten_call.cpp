@@ -79,17 +79,16 @@ std::optional<Trial> try_values(const c10::OperatorHandle& op, const OpInfo& inf
 
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments) {
   TP_USER_CHECK(!looks_at_rank(info, arguments), kUnimplemented, "residuals are there for matrices of full rank");
-  torch::jit::Stack meta_results = on_meta(info, arguments);
-  const torch::jit::Stack meta_arguments = meta_results;  // in-place and out= operators change these
-  const bool has_meta = run_meta(op, info, arguments, meta_results);
+  MetaCall meta;
+  const bool has_meta = run_meta(op, info, arguments, meta);
   const auto trial = try_values(op, info, arguments, has_meta);
   TP_USER_CHECK(has_meta || trial, kUnimplemented, "neither a meta kernel nor a trial gives the sizes of the results");
   if (has_meta && trial) {
-    TP_USER_CHECK(have_equal_sizes(info, trial->results, meta_results), kUnimplemented,
+    TP_USER_CHECK(have_equal_sizes(info, trial->results, meta.results), kUnimplemented,
                   "the sizes of the results depend on values");
   }
-  add_fresh_outputs(plan, info, trial ? trial->results : meta_results);
-  add_mutated_outputs(plan, info, trial ? trial->arguments : meta_arguments);
+  add_fresh_outputs(plan, info, trial ? trial->results : meta.results);
+  add_mutated_outputs(plan, info, trial ? trial->arguments : meta.arguments);
   if (info.entry == &aten_check_entry()) {
     plan.outputs.push_back({true, c10::ScalarType::Bool, nullptr});
     plan.signature.outputs.push_back({{DType::kPred, {}}, {}, true});

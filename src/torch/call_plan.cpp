@@ -135,12 +135,11 @@ void follow_cpu_resizing(CallPlan& plan, const c10::OperatorHandle& op, const Op
 
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                   c10::ArrayRef<c10::IValue> arguments) {
-  torch::jit::Stack stack = on_meta(info, arguments);
-  const torch::jit::Stack meta_arguments = stack;  // in-place and out= operators change these
-  if (run_meta(op, info, arguments, stack)) {
-    check_inplace_sizes(op, info, arguments, meta_arguments);
-    add_fresh_outputs(plan, info, stack);
-    add_mutated_outputs(plan, info, meta_arguments);
+  MetaCall meta;
+  if (run_meta(op, info, arguments, meta)) {
+    check_inplace_sizes(op, info, arguments, meta.arguments);
+    add_fresh_outputs(plan, info, meta.results);
+    add_mutated_outputs(plan, info, meta.arguments);
   } else {
     infer_outputs_by_lowering(plan, info, arguments);
   }

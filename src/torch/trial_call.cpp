@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "torch/native_meta.h"
 #include "torch/overlap.h"
 #include "torch/stand_ins.h"
 
@@ -116,13 +117,15 @@ bool refuses_dtypes(const c10::OperatorHandle& op, torch::jit::Stack stack) {
 
 }  // namespace
 
-torch::jit::Stack on_meta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  return StandIns(info, StandIns::Kind::kMeta).make(arguments);
-}
-
-bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-              torch::jit::Stack& stack) {
-  const auto refusal = call_unheard(op, stack);
+bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, MetaCall& call) {
+  const auto make_arguments = [&] {
+    call.arguments = StandIns(info, StandIns::Kind::kMeta).make(arguments);
+    call.results = call.arguments;
+  };
+  make_arguments();
+  if (run_native_meta(op, call.results)) return true;
+  make_arguments();
+  const auto refusal = call_unheard(op, call.results);
   // Many meta kernels are written in Python, with words of their own.
   if (refusal && !refusal->is_not_implemented && !cpu_accepts(op, info, arguments)) {
     std::rethrow_exception(refusal->error);

@@ -9,12 +9,14 @@
 
 namespace torch_pjrt {
 
-// The arguments with meta tensors in place of the xla ones.
-torch::jit::Stack on_meta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
-// Runs the meta kernel on `stack`, which on_meta made of `arguments`. False when PyTorch has none for this operator in
-// this process, or one that needs values and so refused what the CPU takes.
-bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-              torch::jit::Stack& stack);
+// A call with meta tensors in place of the xla ones.
+struct MetaCall {
+  torch::jit::Stack arguments;  // in-place and out= operators change these
+  torch::jit::Stack results;
+};
+// False when PyTorch has no meta kernel for this operator in this process, or one that needs values and so refused what
+// the CPU takes.
+bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, MetaCall& call);
 
 // Runs the CPU's kernel on zeros of the arguments' types: throws what it throws, or tells whether it took them. False
 // when there is no such kernel, or the arguments are too large to ask.
