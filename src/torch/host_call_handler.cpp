@@ -5,13 +5,14 @@
 #include <c10/core/InferenceMode.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <new>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
+#include "base/recent_map.h"
 #include "exec/host_calls.h"
 #include "torch/host_call.h"
 #include "torch/host_matmul.h"
@@ -35,21 +36,21 @@ std::string_view call_text(const XLA_FFI_Attrs& attributes) {
   return {span->ptr, span->len};
 }
 
-// Plans by their text, alive for the process: a program has few different calls.
-const HostCallPlan& plan_of(std::string_view text) {
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
-  };
-  static auto* mutex = new std::shared_mutex();
-  static auto* plans = new std::unordered_map<std::string, HostCallPlan, Hash, std::equal_to<>>();
+// A plan for each text of late: a program has few different calls, a process may have many programs.
+std::shared_ptr<const HostCallPlan> plan_of(std::string_view text) {
+  constexpr size_t kMaxYoung = 8192;
+  static auto* mutex = new std::mutex();
+  static auto* plans = new RecentMap<std::shared_ptr<const HostCallPlan>>();
+  Hash128 key;
+  key.mix(text);
   {
-    const std::shared_lock lock(*mutex);
-    if (const auto it = plans->find(text); it != plans->end()) return it->second;
+    const std::lock_guard lock(*mutex);
+    if (const auto* found = plans->find(key)) return *found;
   }
-  HostCallPlan plan = parse_host_call(text);
-  const std::unique_lock lock(*mutex);
-  return plans->emplace(std::string(text), std::move(plan)).first->second;
+  auto plan = std::make_shared<const HostCallPlan>(parse_host_call(text));
+  const std::lock_guard lock(*mutex);
+  if (plans->num_young() >= kMaxYoung) plans->forget();
+  return plans->insert(key, std::make_unique<std::shared_ptr<const HostCallPlan>>(std::move(plan)));
 }
 
 // --- buffers
@@ -304,7 +305,8 @@ std::mutex& one_call_at_a_time() {
 
 void run_call(const XLA_FFI_CallFrame& frame) {
   const c10::InferenceMode no_autograd;
-  const HostCallPlan& plan = plan_of(call_text(frame.attrs));
+  const std::shared_ptr<const HostCallPlan> kept = plan_of(call_text(frame.attrs));
+  const HostCallPlan& plan = *kept;
   const std::lock_guard lock(one_call_at_a_time());
   std::optional<SingleThreaded> alone;
   if (plan.is_linear && size_bytes(frame) < kMinBytesForThreads) alone.emplace();
