@@ -28,6 +28,8 @@ def _new_sparse(self: torch.Tensor, *args: Any, device: Any = None) -> torch.Ten
     """(), (size) or (indices, values, size of the result if it is not the smallest)."""
     device = self.device if device is None else device
     if len(args) > 1 and isinstance(args[0], torch.Tensor):
-        return torch.sparse_coo_tensor(*args, dtype=self.dtype, device=device)
+        # Told, since PyTorch warns where it is not.
+        is_checked = torch.sparse.check_sparse_tensor_invariants.is_enabled()
+        return torch.sparse_coo_tensor(*args, dtype=self.dtype, device=device, check_invariants=is_checked)
     size = (0,) if not args else args[0] if isinstance(args[0], (tuple, list)) else args
     return torch.empty(size, dtype=self.dtype, layout=torch.sparse_coo, device=device)

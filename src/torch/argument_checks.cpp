@@ -62,6 +62,13 @@ bool has_window(Arguments arguments) {
          std::all_of(dilation.begin(), dilation.end(), [](int64_t x) { return x > 0; });
 }
 
+bool is_dense(Arguments arguments) {
+  const at::Tensor& self = arguments[0].toTensor();
+  return self.is_contiguous(self.suggest_memory_format());
+}
+
+bool has_mask_of_bools(Arguments arguments) { return arguments[1].toTensor().scalar_type() == at::kBool; }
+
 bool has_boundaries_in_one_dimension(Arguments arguments) { return arguments[1].toTensor().dim() == 1; }
 
 bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false); }
@@ -166,6 +173,9 @@ constexpr NamedCheck kChecks[] = {
     {"aten::cummax", "out", has_dim},
     {"aten::cummin", "", has_dim},
     {"aten::cummin", "out", has_dim},
+    {"aten::masked_scatter", "", has_mask_of_bools},
+    {"aten::masked_scatter_", "", has_mask_of_bools},
+    {"aten::native_group_norm", "", is_dense},
     {"aten::multinomial", "", can_be_sampled},
     {"aten::bucketize", "Tensor", has_boundaries_in_one_dimension},
     {"aten::bernoulli_", "float", has_probability},

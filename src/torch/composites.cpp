@@ -9,17 +9,22 @@
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/diag_embed_native.h>
 #include <ATen/ops/diagonal_scatter_native.h>
+#include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/linalg_pinv_native.h>
 #include <ATen/ops/narrow_copy_native.h>
+#include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/new_empty_strided_native.h>
 #include <ATen/ops/select_backward_native.h>
 #include <ATen/ops/select_scatter_native.h>
 #include <ATen/ops/slice_backward_native.h>
 #include <ATen/ops/slice_scatter_native.h>
+#include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
 #include <string_view>
+
+#include "base/tensor_type.h"
 
 namespace torch_pjrt {
 namespace {
@@ -76,6 +81,36 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   return self.sizes() == other.sizes() && self.eq(other).all().item<bool>();
 }
 
+// PyTorch's own makes the input row-major on every device but the CPU.
+at::Tensor group_norm(const at::Tensor& input, int64_t num_groups, const std::optional<at::Tensor>& weight,
+                      const std::optional<at::Tensor>& bias, double eps, bool cudnn_enabled) {
+  const at::MemoryFormat format = input.suggest_memory_format();
+  const int64_t channels = input.dim() > 1 ? input.size(1) : 0;
+  const auto fits = [&](const std::optional<at::Tensor>& parameter) {
+    return !parameter || !parameter->defined() || (parameter->dim() == 1 && parameter->numel() == channels);
+  };
+  const bool is_refused = num_groups <= 0 || channels % num_groups != 0 || !fits(weight) || !fits(bias);
+  if (is_refused || format == at::MemoryFormat::Contiguous) {
+    return at::native::group_norm(input, num_groups, weight, bias, eps, cudnn_enabled);
+  }
+  const int64_t samples = input.size(0);
+  const int64_t size = c10::multiply_integers(input.sizes().slice(2));
+  return std::get<0>(
+      at::native_group_norm(input.contiguous(format), weight, bias, samples, channels, size, num_groups, eps));
+}
+
+// The CPU's kernel has checks, and words, of its own.
+at::Tensor narrow_copy(const at::Tensor& self, int64_t dim, c10::SymInt start, c10::SymInt length) {
+  const bool has_dim = dim >= -self.dim() && dim < self.dim();
+  const int64_t size = has_dim ? self.size(dim) : 0;
+  const int64_t first = start.expect_int(), count = length.expect_int();
+  if (!has_dim || first < -size || first > size || count < 0 || (first < 0 ? first + size : first) + count > size) {
+    const at::Tensor outline = at::zeros({1}, self.scalar_type()).as_strided(self.sizes(), Dims(self.sizes().size()));
+    at::native::narrow_copy_dense_cpu(outline, dim, first, count);
+  }
+  return at::native::narrow_copy_dense_symint(self, dim, start, length);
+}
+
 using PinvFunction = at::Tensor(const at::Tensor&, const std::optional<at::Tensor>&, const std::optional<at::Tensor>&,
                                 bool);
 
@@ -90,13 +125,16 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("diagonal_scatter", at::native::diagonal_scatter);
   m.impl("is_set_to", at::native::is_set_to);
   m.impl("linalg_pinv.atol_rtol_tensor", static_cast<PinvFunction*>(at::native::linalg_pinv));
-  m.impl("narrow_copy", at::native::narrow_copy_dense_symint);
+  m.impl("group_norm", group_norm);
+  m.impl("narrow_copy", narrow_copy);
   m.impl("new_empty_strided", at::native::new_empty_strided_symint);
   m.impl("select_backward", at::native::select_backward_symint);
   m.impl("select_scatter", at::native::select_scatter_symint);
   m.impl("slice_backward", at::native::slice_backward);
   m.impl("slice_scatter", at::native::slice_scatter);
 }
+
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { m.impl("group_norm", group_norm); }
 
 }  // namespace
 }  // namespace torch_pjrt

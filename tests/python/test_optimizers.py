@@ -583,7 +583,7 @@ def test_sparse_gradients(info: OptimizerInfo) -> None:
             assert_close(a, e, info, str(kwargs))
 
 
-def test_an_embedding_with_sparse_gradients_trains_with_sparse_adam() -> None:
+def test_an_embedding_with_sparse_gradients_trains_with_sparse_adam(recwarn: pytest.WarningsRecorder) -> None:
     results = []
     for device in ("xla", "cpu"):
         torch.manual_seed(0)
@@ -595,6 +595,7 @@ def test_an_embedding_with_sparse_gradients_trains_with_sparse_adam() -> None:
             optimizer.step()
         results.append(embedding.weight.detach().cpu())
     torch.testing.assert_close(*results)
+    assert [str(x.message) for x in recwarn] == []
 
 
 # What stands around an optimizer ------------------------------------------------------------------------------------
