@@ -16,11 +16,13 @@ from torch_xla import _XLAC
 from torch_xla.debug import metrics
 
 WIDTH = 100  # of sizes, in each of two dimensions
+STRIDE = 3701  # without a common divisor with WIDTH: each stretch has small and large sizes
 
 
 def use(number: int) -> None:
     """A graph that no other number has: an upload, a product in ATen's kernel, a write through a view, a sum."""
-    x = torch.ones(number % WIDTH + 1, number // WIDTH + 2).to("xla")
+    size = number * STRIDE % WIDTH**2
+    x = torch.ones(size % WIDTH + 1, size // WIDTH + 2).to("xla")
     y = x.t().clone()
     y[0] = 2
     product = (y @ x).relu().sum()
@@ -43,7 +45,7 @@ def mappings() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--graphs", type=int, default=10_000)
+    parser.add_argument("--graphs", type=int, default=WIDTH**2)
     parser.add_argument("--every", type=int, default=1000)
     arguments = parser.parse_args()
     print("| graphs | MB | mappings | programs | dropped | remembered calls | ms a graph |")
