@@ -219,6 +219,19 @@ def test_equals_cpu(info: OptimizerInfo, form: str) -> None:
     assert met.executed_fallback_ops() == []
 
 
+@pytest.mark.parametrize("form", ["plain", "foreach", "fused", "capturable"])
+@pytest.mark.parametrize("info", [info for info in DENSE if info.name in ("Adam", "AdamW")], ids=name_of)
+def test_amsgrad_keeps_the_largest_second_moment(info: OptimizerInfo, form: str) -> None:
+    """Which differs from the last one after gradients that shrink, with an average over few steps."""
+    pair = pairs_of(info, form, {"amsgrad": True, "betas": (0.5, 0.5), "lr": 0.1}, MATRICES)
+    for scale in (1.0, 0.1):
+        for trained in pair:
+            for i, (p, (shape, dtype)) in enumerate(zip(trained.parameters, MATRICES, strict=True)):
+                p.grad = (scale * random(shape, dtype, 100 + i)).to(trained.device)
+            trained.optimizer.step()
+    assert_equal(*pair)
+
+
 @pytest.mark.parametrize("info", DENSE, ids=name_of)
 @pytest.mark.parametrize("direction", [("cpu", "xla"), ("xla", "cpu"), ("xla", "xla")], ids="-to-".join)
 def test_state_dict_moves(info: OptimizerInfo, direction: tuple[str, str]) -> None:
