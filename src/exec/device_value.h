@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/ref.h"
@@ -28,6 +29,13 @@ class DeviceValue final : public lazy::DeviceData {
   size_t size_bytes() const { return size_bytes_; }
   const Ref<RunOutcome>& outcome() const { return outcome_; }
 
+  // Not the result of a program.
+  bool is_uploaded() const { return !producer_; }
+  // The smallest and the largest of the elements, if they are integers that somebody looked at. Needs lazy::mutex().
+  bool has_extent() const { return extent_.has_value(); }
+  void set_extent(int64_t smallest, int64_t largest) const { extent_.emplace(smallest, largest); }
+  bool is_within(int64_t low, int64_t high) const { return extent_->first >= low && extent_->second < high; }
+
   bool is_ready() const;
   // Blocks until the data exists; throws the error of what computes it.
   void await() const;
@@ -48,6 +56,7 @@ class DeviceValue final : public lazy::DeviceData {
   const size_t size_bytes_;
   const Ref<ProgramRecord> producer_;
   const Ref<RunOutcome> outcome_;
+  mutable std::optional<std::pair<int64_t, int64_t>> extent_;
   std::atomic<bool> donated_{false};
   // Written before donated_, once.
   std::optional<Error> loss_;

@@ -105,6 +105,8 @@ const KeptRun* find_kept_run(const lazy::Node& leaf) {
   return nullptr;
 }
 
+bool has_kept_runs() { return !kept_runs().empty(); }
+
 void release_kept_runs() {
   // The newest first: it may be what holds a value of an older one.
   auto& runs = kept_runs();

@@ -55,6 +55,7 @@ void keep_run(const Snapshot& snapshot, const std::vector<lazy::Value>& leaves, 
               Ref<RunOutcome> outcome);
 // The run that computes `leaf`; nullptr when it was not kept. Valid until the next of the other calls here.
 const KeptRun* find_kept_run(const lazy::Node& leaf);
+bool has_kept_runs();
 // Forgets the runs that succeeded, and the failed ones whose values nobody holds any more.
 void release_kept_runs();
 

@@ -194,21 +194,23 @@ LoweredModule lower(const Snapshot& snapshot) {
   return module;
 }
 
-std::vector<TrialOutput> try_lowering(const lazy::Signature& signature, bool has_outputs) {
+TrialLowering try_lowering(const lazy::Signature& signature, bool has_outputs) {
   Builder b;
   Values operands;
   for (const TensorType& type : signature.operands) operands.push_back(b.parameter(type));
   const auto scalar = [&](uint32_t slot) {
     return b.parameter({signature.slot_is_int.at(slot) ? DType::kS64 : DType::kF64, {}});
   };
+  OperandCheckScope scope(b, operands);
   LoweringContext context(b, signature, std::move(operands), scalar, has_outputs);
   Values results = signature.entry->lower(context);
   if (has_outputs) check_results(b, signature, results);
-  std::vector<TrialOutput> outputs;
+  TrialLowering trial;
   for (const Value& value : results) {
-    outputs.push_back(value ? TrialOutput{true, value.type()} : TrialOutput{false, {}});
+    trial.outputs.push_back(value ? TrialOutput{true, value.type()} : TrialOutput{false, {}});
   }
-  return outputs;
+  trial.checks = std::move(scope.checks);
+  return trial;
 }
 
 }  // namespace torch_pjrt

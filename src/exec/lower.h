@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/snapshot.h"
+#include "ops/value_check.h"
 
 namespace torch_pjrt {
 
@@ -35,6 +36,10 @@ struct TrialOutput {
   bool is_defined = true;
   TensorType type;
 };
-std::vector<TrialOutput> try_lowering(const lazy::Signature& signature, bool has_outputs);
+struct TrialLowering {
+  std::vector<TrialOutput> outputs;
+  std::vector<OperandCheck> checks;
+};
+TrialLowering try_lowering(const lazy::Signature& signature, bool has_outputs);
 
 }  // namespace torch_pjrt

@@ -89,8 +89,8 @@ class Classes {
 Values lower_nll_loss(LoweringContext& ctx) {
   const DType dtype = ctx.tensor("self").dtype();
   const Classes classes(ctx);
-  check_range(ctx.b, select(classes.is_used(), classes.target(), 0.0), 0, static_cast<int64_t>(classes.size()),
-              {ErrorCode::kIndexError, "Target ", " is out of bounds."});
+  check_range(ctx.b, classes.target(), 0, static_cast<int64_t>(classes.size()),
+              {ErrorCode::kIndexError, "Target ", " is out of bounds."}, ctx.integer("ignore_index"));
   const Expr weights = select(classes.is_used(), classes.target_weights(), 0.0);
   const Expr loss = select(classes.is_used(), -classes.target_scores() * weights, 0.0);
   const Expr total_weight = sum_all(weights);

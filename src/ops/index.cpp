@@ -62,6 +62,7 @@ Values lower_take(LoweringContext& ctx) {
 Values lower_masked_fill(LoweringContext& ctx) {
   const Expr self(ctx.b, ctx.tensor("self"));
   const Expr mask = Expr(ctx.b, ctx.tensor("mask")).convert(DType::kPred);
+  if (ctx.is_tensor("value")) require_convertible(ctx.b, ctx.tensor("value"), self.dtype());
   return {select(mask, Expr(ctx.b, ctx.operand("value", self.dtype())), self)};
 }
 

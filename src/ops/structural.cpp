@@ -27,6 +27,9 @@ Values lower_negate(LoweringContext& ctx) { return {ctx.b.negate(ctx.tensor("sel
 
 Values lower_optimization_barrier(LoweringContext& ctx) { return ctx.b.optimization_barrier(ctx.tensors("tensors")); }
 
+// self, after a check that threw nothing: the check is in every program that computes this.
+Values lower_checked(LoweringContext& ctx) { return {ctx.tensor("self")}; }
+
 }  // namespace
 
 const OpTable& structural_ops() {
@@ -38,6 +41,7 @@ const OpTable& structural_ops() {
       {.name = "xla::conj", .lower = lower_conj},
       {.name = "xla::negate", .lower = lower_negate},
       {.name = "xla::optimization_barrier", .lower = lower_optimization_barrier},
+      {.name = "xla::checked", .lower = lower_checked},
   };
   return table;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "stablehlo/builder.h"
@@ -27,10 +28,44 @@ struct RangeError {
   static RangeError of_dimension(ErrorCode code, int64_t dim, int64_t size, std::string_view prefix = "");
 };
 
-// Every element of `index`, of an integer dtype, is in [low, high).
-void check_range(stablehlo::Builder& b, stablehlo::Value index, int64_t low, int64_t high, const RangeError& error);
+// Every element of `index`, of an integer dtype, is in [low, high), or is `except`.
+void check_range(stablehlo::Builder& b, stablehlo::Value index, int64_t low, int64_t high, const RangeError& error,
+                 std::optional<int64_t> except = std::nullopt);
+
+// A check_range of all elements of an operand. Where they are known when the operator is called, it throws there.
+struct OperandCheck {
+  size_t operand;
+  int64_t low, high;
+  RangeError error;
+  std::optional<int64_t> except;
+
+  bool accepts(int64_t index) const { return (index >= low && index < high) || index == except; }
+};
+
+// Collects those that a lowering makes, on this thread, while it lives.
+class OperandCheckScope {
+ public:
+  OperandCheckScope(stablehlo::Builder& b, const stablehlo::Values& operands);
+  OperandCheckScope(const OperandCheckScope&) = delete;
+  OperandCheckScope& operator=(const OperandCheckScope&) = delete;
+  ~OperandCheckScope();
+
+  std::vector<OperandCheck> checks;
+
+  static OperandCheckScope* current();
+  // `check` without its operand, which is added if all of `index` is one.
+  void add(stablehlo::Value index, OperandCheck check);
+
+ private:
+  stablehlo::Builder& b_;
+  const stablehlo::Values operands_;
+};
 
 // RuntimeError with these words unless every element of `flags`, a boolean tensor, is true.
 void require(stablehlo::Builder& b, stablehlo::Value flags, std::string_view words);
+
+// The error of c10::Scalar unless `dtype` can hold `value`, a scalar: the imaginary part and the range count, digits do
+// not.
+void require_convertible(stablehlo::Builder& b, stablehlo::Value value, DType dtype);
 
 }  // namespace torch_pjrt

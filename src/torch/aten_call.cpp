@@ -7,6 +7,7 @@
 #include "exec/lower.h"
 #include "ops/aten_call.h"
 #include "torch/call_signature.h"
+#include "torch/out_resizing.h"
 #include "torch/trial_call.h"
 
 namespace torch_pjrt {
@@ -79,16 +80,17 @@ std::optional<Trial> try_values(const c10::OperatorHandle& op, const OpInfo& inf
 
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments) {
   TP_USER_CHECK(!looks_at_rank(info, arguments), kUnimplemented, "residuals are there for matrices of full rank");
-  MetaCall meta;
-  const bool has_meta = run_meta(op, info, arguments, meta);
-  const auto trial = try_values(op, info, arguments, has_meta);
-  TP_USER_CHECK(has_meta || trial, kUnimplemented, "neither a meta kernel nor a trial gives the sizes of the results");
-  if (has_meta && trial) {
+  const MetaCall meta = call_meta(op, info, arguments);
+  const auto trial = try_values(op, info, arguments, meta.has_kernel);
+  TP_USER_CHECK(meta.has_kernel || trial, kUnimplemented,
+                "neither a meta kernel nor a trial gives the sizes of the results");
+  if (meta.has_kernel && trial) {
     TP_USER_CHECK(have_equal_sizes(info, trial->results, meta.results), kUnimplemented,
                   "the sizes of the results depend on values");
   }
   add_fresh_outputs(plan, info, trial ? trial->results : meta.results);
   add_mutated_outputs(plan, info, trial ? trial->arguments : meta.arguments);
+  follow_cpu_resizing(plan, op, info, arguments);
   if (info.entry == &aten_check_entry()) {
     plan.outputs.push_back({true, c10::ScalarType::Bool, nullptr});
     plan.signature.outputs.push_back({{DType::kPred, {}}, {}, true});

@@ -7,6 +7,7 @@
 #include "exec/lower.h"
 #include "torch/call_signature.h"
 #include "torch/memory_format.h"
+#include "torch/out_resizing.h"
 #include "torch/overlap.h"
 #include "torch/scalar_type.h"
 #include "torch/statistics.h"
@@ -18,7 +19,7 @@ using Kind = ArgumentRule::Kind;
 
 namespace {
 
-// Gives an output strides that are dense; `is_row_major` where some other strides (of sizes 0 and 1) mean the same.
+// Dense strides; `is_row_major` where some other ones (of sizes 0 and 1) mean the same.
 void set_strides(CallPlan::Output& output, lazy::OutputSpec& spec, Dims strides, bool is_row_major) {
   output.is_contiguous = is_row_major;
   spec.strides = is_row_major ? row_major_strides(spec.type.dims) : std::move(strides);
@@ -26,6 +27,20 @@ void set_strides(CallPlan::Output& output, lazy::OutputSpec& spec, Dims strides,
 }
 
 }  // namespace
+
+void follow_strides(CallPlan& plan, size_t i, const at::Tensor& example) {
+  CallPlan::Output& output = plan.outputs[i];
+  lazy::OutputSpec& spec = plan.signature.outputs[i];
+  Dims strides(example.strides().begin(), example.strides().end());
+  if (example.numel() > 0) {
+    const bool is_row_major = example.is_contiguous() || !example.is_non_overlapping_and_dense();
+    return set_strides(output, spec, std::move(strides), is_row_major);
+  }
+  // There is no element that could lie elsewhere: only the numbers differ.
+  output.is_contiguous = strides == row_major_strides(spec.type.dims);
+  output.layout = nullptr;
+  spec.strides = std::move(strides);
+}
 
 void add_output(CallPlan& plan, const at::Tensor& tensor) {
   CallPlan::Output output;
@@ -35,11 +50,10 @@ void add_output(CallPlan& plan, const at::Tensor& tensor) {
     TP_USER_CHECK(tensor.layout() == c10::Layout::Strided, kUnimplemented, "a result is not strided");
     output.scalar_type = tensor.scalar_type();
     spec.type = {to_dtype(tensor.scalar_type()), {tensor.sizes().begin(), tensor.sizes().end()}};
-    set_strides(output, spec, {tensor.strides().begin(), tensor.strides().end()},
-                tensor.is_contiguous() || !tensor.is_non_overlapping_and_dense());
   }
   plan.outputs.push_back(output);
   plan.signature.outputs.push_back(std::move(spec));
+  if (tensor.defined()) follow_strides(plan, plan.outputs.size() - 1, tensor);
 }
 
 void add_mutated_outputs(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
@@ -70,7 +84,7 @@ namespace {
 
 // No meta kernel: the lowering's own types, row-major.
 void infer_outputs_by_lowering(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  const auto trial = try_lowering(plan.signature, /*has_outputs=*/false);
+  const auto trial = try_lowering(plan.signature, /*has_outputs=*/false).outputs;
   size_t next = 0;
   for (const ReturnRule& rule : info.returns) {
     TP_USER_CHECK(rule.kind != ReturnRule::Kind::kFreshList, kUnimplemented, info.name,
@@ -86,10 +100,38 @@ void infer_outputs_by_lowering(CallPlan& plan, const OpInfo& info, c10::ArrayRef
 }
 
 void confirm_by_lowering(CallPlan& plan) {
-  const auto trial = try_lowering(plan.signature, /*has_outputs=*/true);
-  for (size_t i = 0; i < trial.size(); ++i) {
+  auto [outputs, checks] = try_lowering(plan.signature, /*has_outputs=*/true);
+  for (size_t i = 0; i < outputs.size(); ++i) {
     lazy::OutputSpec& spec = plan.signature.outputs[i];
-    spec.is_defined = spec.is_defined && trial[i].is_defined;
+    spec.is_defined = spec.is_defined && outputs[i].is_defined;
+  }
+  plan.checks = std::move(checks);
+}
+
+// Those of PyTorch's meta kernel are other ones than the CPU's.
+bool has_wrong_meta_sizes(const OpInfo& info) { return info.name == "aten::multilabel_margin_loss_forward"; }
+
+bool has_empty_result(const CallPlan& plan) {
+  return std::any_of(plan.signature.outputs.begin(), plan.signature.outputs.end(),
+                     [](const lazy::OutputSpec& spec) { return spec.is_defined && spec.type.numel() == 0; });
+}
+
+// Fresh results without elements have strides, too, which the CPU's kernel tells at no cost.
+void follow_cpu_strides_of_empty(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
+                                 c10::ArrayRef<c10::IValue> arguments) {
+  if (!has_empty_result(plan)) return;
+  Trial trial;
+  try {
+    trial = try_on_cpu(op, info, arguments, 0);
+  } catch (const c10::NotImplementedError&) {
+    return;  // cpu_lacks_kernel says whether that is an error
+  }
+  if (trial.outcome != Trial::Outcome::kTaken) return;
+  for (size_t i = 0; i < info.returns.size() && info.returns[i].kind == ReturnRule::Kind::kFresh; ++i) {
+    const lazy::OutputSpec& spec = plan.signature.outputs[i];
+    const at::Tensor example = trial.results[i].isTensor() ? trial.results[i].toTensor() : at::Tensor();
+    const bool is_same = spec.is_defined && example.defined() && example.sizes() == c10::IntArrayRef(spec.type.dims);
+    if (is_same && example.numel() == 0) follow_strides(plan, i, example);
   }
 }
 
@@ -103,7 +145,7 @@ void follow_cpu_strides(CallPlan& plan, const c10::OperatorHandle& op, const OpI
   if (!is_row_major && !info.first_mutated) shrunk = on_shrunk(op, info, arguments);
   for (size_t i = 0; i < info.returns.size() && info.returns[i].kind == ReturnRule::Kind::kFresh; ++i) {
     lazy::OutputSpec& spec = plan.signature.outputs[i];
-    if (!spec.is_defined) continue;
+    if (!spec.is_defined || spec.type.numel() == 0) continue;
     auto strides = cpu_strides(info.name, arguments, i, spec.type.dims);
     if (!strides && i < shrunk.size()) strides = strides_in_order_of(shrunk[i], spec.type.dims);
     if (!strides) continue;
@@ -112,31 +154,10 @@ void follow_cpu_strides(CallPlan& plan, const c10::OperatorHandle& op, const OpI
   }
 }
 
-// So do out= tensors that it resizes, of which many meta kernels forget the order.
-void follow_cpu_resizing(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
-                         c10::ArrayRef<c10::IValue> arguments) {
-  if (info.entry->random) return;
-  std::optional<Trial> trial;
-  size_t output = plan.outputs.size();
-  for (size_t i = arguments.size(); i-- > 0 && info.arguments[i].is_out;) {
-    --output;
-    if (!arguments[i].isTensor() || !plan.signature.outputs[output].is_defined) continue;
-    const Dims& sizes = plan.signature.outputs[output].type.dims;
-    if (arguments[i].toTensor().sizes() == sizes) continue;
-    if (!trial) trial = try_on_cpu(op, info, arguments, 1);
-    if (trial->outcome != Trial::Outcome::kTaken) return;
-    const at::Tensor& resized = trial->arguments[i].toTensor();
-    TP_USER_CHECK(resized.sizes() == sizes, kUnimplemented, "the CPU leaves out= another size");
-    if (!resized.is_non_overlapping_and_dense()) continue;
-    set_strides(plan.outputs[output], plan.signature.outputs[output],
-                {resized.strides().begin(), resized.strides().end()}, resized.is_contiguous());
-  }
-}
-
 void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                   c10::ArrayRef<c10::IValue> arguments) {
-  MetaCall meta;
-  if (run_meta(op, info, arguments, meta)) {
+  const MetaCall meta = call_meta(op, info, arguments);
+  if (meta.has_kernel && !has_wrong_meta_sizes(info)) {
     check_inplace_sizes(op, info, arguments, meta.arguments);
     add_fresh_outputs(plan, info, meta.results);
     add_mutated_outputs(plan, info, meta.arguments);
@@ -144,6 +165,7 @@ void plan_outputs(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& i
     infer_outputs_by_lowering(plan, info, arguments);
   }
   follow_cpu_strides(plan, op, info, arguments);
+  follow_cpu_strides_of_empty(plan, op, info, arguments);
   follow_cpu_resizing(plan, op, info, arguments);
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <ATen/core/stack.h>
+#include <c10/util/Exception.h>
 
 #include <optional>
 #include <vector>
 
 #include "lazy/buffer.h"
+#include "ops/value_check.h"
 #include "torch/op_info.h"
 
 namespace torch_pjrt {
@@ -24,6 +26,10 @@ struct CallPlan {
   std::vector<Output> outputs;
   // Number of tensors in each returned list, in order of the schema's list returns.
   std::vector<size_t> list_sizes;
+  // Of operands whose elements the caller has given.
+  std::vector<OperandCheck> checks;
+  // What eager PyTorch warns of at every such call.
+  std::vector<c10::Warning> warnings;
   // Why the call cannot be recorded; it then runs on the CPU.
   std::optional<std::string> fallback_reason;
 };
@@ -36,6 +42,8 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
 // The parts of a plan that follow from a call on stand-ins: results come in the order of the schema, then what mutated
 // arguments have become. A layout other than strided is kUnimplemented.
 void add_output(CallPlan& plan, const at::Tensor& tensor);
+// Gives output `i`, of the same sizes, the strides of `example`, where they are dense.
+void follow_strides(CallPlan& plan, size_t i, const at::Tensor& example);
 void add_fresh_outputs(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> results);
 void add_mutated_outputs(CallPlan& plan, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/env.h"
+#include "exec/kept_runs.h"
 #include "lazy/graph.h"
 
 namespace torch_pjrt {
@@ -13,7 +14,10 @@ size_t max_young() {
   return limit;
 }
 
+// Also what may have to be computed again.
 bool is_anything_pending() {
+  release_kept_runs();
+  if (has_kept_runs()) return true;
   for (const lazy::Graph* graph : lazy::Graph::all()) {
     if (graph->num_pending() > 0) return true;
   }

@@ -17,9 +17,11 @@
 #include "torch/aten_call.h"
 #include "torch/backward_lines.h"
 #include "torch/backward_thread.h"
+#include "torch/checked_results.h"
 #include "torch/device.h"
 #include "torch/errors.h"
 #include "torch/memo.h"
+#include "torch/operand_check.h"
 #include "torch/overlap.h"
 #include "torch/recomputation.h"
 #include "torch/scalar_type.h"
@@ -88,7 +90,8 @@ class KeyBuilder {
       hash.mix(type << 8 | uint64_t{is_contiguous} << 7 | uint64_t{impl.is_wrapped_number()} << 6 |
                uint64_t{tensor.is_conj()} << 5 | uint64_t{tensor.is_neg()} << 4 | 4);
       hash.mix_range(sizes.begin(), sizes.end());
-      if (!is_contiguous) {
+      // Strides of no elements are all contiguous, but not all the same.
+      if (!is_contiguous || impl.numel() == 0) {
         const auto strides = impl.strides();
         hash.mix_range(strides.begin(), strides.end());
       }
@@ -252,7 +255,7 @@ class ResultWriter {
   }
 
  private:
-  // An out= tensor of the wrong size: the meta kernel has warned or refused already.
+  // An out= tensor of the wrong size: the plan knows what PyTorch warns of (out_resizing.h).
   void resize_out(const at::Tensor& tensor, size_t i) {
     const lazy::OutputSpec& spec = plan_.signature.outputs[i];
     c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
@@ -301,7 +304,10 @@ void write_results(const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::
     }
   }
   write_mutated(info, arguments, results);
-  if (info.entry == &aten_check_entry()) hold_until_cut({node, 0});
+  if (info.entry == &aten_check_entry()) {
+    make_results_depend_on({node, 0});
+    hold_until_cut({node, 0});
+  }
 }
 
 // A generator argument, or nullopt for the default one.
@@ -339,6 +345,22 @@ Memo<CallPlan>& plans() {
   return *memo;
 }
 
+// The tensor that is operand `number` of the node.
+const at::Tensor& operand_tensor(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, size_t number) {
+  const auto counts = [&](const c10::IValue& value) {
+    return value.isTensor() && value.toTensor().defined() && is_xla(value.toTensor()) && number-- == 0;
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.arguments[i].is_unread) continue;
+    if (arguments[i].isTensor() && counts(arguments[i])) return arguments[i].toTensor();
+    if (info.arguments[i].kind != Kind::kTensorList || !arguments[i].isList()) continue;
+    for (const c10::IValue& item : arguments[i].toListRef()) {
+      if (counts(item)) return item.toTensor();
+    }
+  }
+  TP_CHECK(false, info.name, ": no such operand");
+}
+
 void record(lazy::Graph& graph, const OpInfo& info, const CallPlan& plan, c10::ArrayRef<c10::IValue> arguments,
             Results& returned) {
   follow_recomputation(graph);
@@ -350,6 +372,7 @@ void record(lazy::Graph& graph, const OpInfo& info, const CallPlan& plan, c10::A
     if (info.arguments[i].is_out) break;
     inputs.add(info.arguments[i], arguments[i]);
   }
+  for (const OperandCheck& check : plan.checks) check_if_known(check, operand_tensor(info, arguments, check.operand));
   if (info.entry->random) add_random_slots(info, plan, arguments, graph.device(), inputs);
   lazy::Node* node = graph.record(plan.signature, {inputs.operands.data(), inputs.operands.size()},
                                   {inputs.slots.data(), inputs.slots.size()});
@@ -383,6 +406,7 @@ std::optional<std::string> Recorder::try_record(const c10::OperatorHandle& op, c
   const size_t num_arguments = info.arguments.size();
   const auto arguments = torch::jit::last(stack, num_arguments);
   Results returned;
+  std::vector<c10::Warning> warnings;
   KeyBuilder key(info);
   for (size_t i = 0; i < num_arguments; ++i) key.add(info.arguments[i], arguments[i]);
   mix_overlaps(info, arguments, key.hash);
@@ -404,8 +428,11 @@ std::optional<std::string> Recorder::try_record(const c10::OperatorHandle& op, c
     if (plan->fallback_reason) return plan->fallback_reason;
     lazy::Graph& graph = lazy::Graph::get(device);
     record(graph, info, *plan, arguments, returned);
+    if (!plan->warnings.empty()) [[unlikely]]
+      warnings = plan->warnings;
     cut_when_long(graph);
   }
+  for (const c10::Warning& warning : warnings) c10::warn(warning);
   torch::jit::drop(stack, num_arguments);
   for (c10::IValue& value : returned) stack.push_back(std::move(value));
   return std::nullopt;

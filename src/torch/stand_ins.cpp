@@ -36,6 +36,10 @@ at::Tensor make_shrunk(const at::Tensor& tensor) {
   return at::ones({int64_t{1} << rank}, tensor.scalar_type()).as_strided(sizes, strides);
 }
 
+at::TensorOptions meta_options(const at::Tensor& tensor) {
+  return at::TensorOptions().dtype(tensor.scalar_type()).device(c10::DeviceType::Meta);
+}
+
 }  // namespace
 
 torch::jit::Stack StandIns::make(c10::ArrayRef<c10::IValue> arguments) {
@@ -47,20 +51,21 @@ torch::jit::Stack StandIns::make(c10::ArrayRef<c10::IValue> arguments) {
 c10::IValue StandIns::make(const ArgumentRule& rule, const c10::IValue& value) {
   if (rule.kind == ArgumentRule::Kind::kGenerator) {
     // The default one keeps its state.
-    return kind_ == Kind::kMeta ? c10::IValue() : c10::IValue(at::detail::createCPUGenerator());
+    return is_meta() ? c10::IValue() : c10::IValue(at::detail::createCPUGenerator());
   }
   if (value.isDevice()) {
-    return c10::IValue(c10::Device(kind_ == Kind::kMeta ? c10::DeviceType::Meta : c10::DeviceType::CPU));
+    return c10::IValue(c10::Device(is_meta() ? c10::DeviceType::Meta : c10::DeviceType::CPU));
   }
-  return map_tensors(value, [&](const at::Tensor& tensor) { return make(tensor); });
+  const bool is_emptied = rule.is_out && kind_ == Kind::kMetaOutsEmpty;
+  return map_tensors(value, [&](const at::Tensor& tensor) { return make(tensor, is_emptied); });
 }
 
-at::Tensor StandIns::make(const at::Tensor& tensor) {
+at::Tensor StandIns::make(const at::Tensor& tensor, bool is_emptied) {
   if (!tensor.defined() || !is_xla(tensor)) return tensor;
   // One tensor given twice stays one: kernels compare identities.
   at::Tensor& other = made_[tensor.unsafeGetTensorImpl()];
   if (other.defined()) return other;
-  other = make_like(tensor);
+  other = is_emptied ? at::empty({0}, meta_options(tensor)) : make_like(tensor);
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
   other._set_conj(tensor.is_conj());
   other._set_neg(tensor.is_neg());
@@ -69,10 +74,7 @@ at::Tensor StandIns::make(const at::Tensor& tensor) {
 
 at::Tensor StandIns::make_like(const at::Tensor& tensor) {
   if (kind_ == Kind::kCpu || kind_ == Kind::kCopy) return make_on_cpu(tensor);
-  if (kind_ == Kind::kMeta) {
-    return at::empty_strided(tensor.sizes(), tensor.strides(),
-                             at::TensorOptions().dtype(tensor.scalar_type()).device(c10::DeviceType::Meta));
-  }
+  if (is_meta()) return at::empty_strided(tensor.sizes(), tensor.strides(), meta_options(tensor));
   if (kind_ == Kind::kShrunk) return make_shrunk(tensor);
   const c10::ScalarType type = tensor.scalar_type();
   const bool widens = kind_ == Kind::kWideElement && c10::isFloatingType(type) && c10::elementSize(type) < 4;

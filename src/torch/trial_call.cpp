@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,9 +33,12 @@ size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
   return bytes;
 }
 
-// What a stand-in's call warns of, the call itself warns of.
-class Unheard : public c10::WarningHandler {
-  void process(const c10::Warning&) override {}
+// What a stand-in's call warns of is kept for the call itself.
+class Listener : public c10::WarningHandler {
+ public:
+  std::vector<c10::Warning> heard;
+
+  void process(const c10::Warning& warning) override { heard.push_back(warning); }
 };
 
 // What a kernel threw.
@@ -48,9 +52,8 @@ struct Refusal {
 };
 
 // Calls the kernel of the backend itself, not those of autograd and autocast before it, on stand-ins.
-std::optional<Refusal> call_unheard(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-  Unheard unheard;
-  const c10::WarningUtils::WarningHandlerGuard silence(&unheard);
+std::optional<Refusal> call_unheard(const c10::OperatorHandle& op, torch::jit::Stack& stack, Listener& listener) {
+  const c10::WarningUtils::WarningHandlerGuard silence(&listener);
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);
   try {
@@ -65,6 +68,11 @@ std::optional<Refusal> call_unheard(const c10::OperatorHandle& op, torch::jit::S
   }
 }
 
+std::optional<Refusal> call_unheard(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  Listener unheard;
+  return call_unheard(op, stack, unheard);
+}
+
 // Leaves the CPU's default generator as it was.
 class KeptGenerator {
  public:
@@ -77,6 +85,10 @@ class KeptGenerator {
   at::Generator generator_;
   at::Tensor state_;
 };
+
+std::unique_ptr<KeptGenerator> keep_generator(const OpInfo& info) {
+  return info.entry->random ? std::make_unique<KeptGenerator>() : nullptr;
+}
 
 // The words of the CPU's kernels about an out= tensor of a type that they do not write.
 bool is_about_types(std::string_view words) {
@@ -115,22 +127,66 @@ bool refuses_dtypes(const c10::OperatorHandle& op, torch::jit::Stack stack) {
   return false;
 }
 
-}  // namespace
+bool has_out(const OpInfo& info) {
+  return std::any_of(info.arguments.begin(), info.arguments.end(),
+                     [](const ArgumentRule& rule) { return rule.is_out; });
+}
 
-bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, MetaCall& call) {
+MetaCall call_meta_on(StandIns::Kind kind, const c10::OperatorHandle& op, const OpInfo& info,
+                      c10::ArrayRef<c10::IValue> arguments) {
+  MetaCall call;
   const auto make_arguments = [&] {
-    call.arguments = StandIns(info, StandIns::Kind::kMeta).make(arguments);
+    call.arguments = StandIns(info, kind).make(arguments);
     call.results = call.arguments;
   };
   make_arguments();
-  if (run_native_meta(op, call.results)) return true;
+  call.has_kernel = run_native_meta(op, call.results);
+  if (call.has_kernel) return call;
   make_arguments();
   const auto refusal = call_unheard(op, call.results);
   // Many meta kernels are written in Python, with words of their own.
   if (refusal && !refusal->is_not_implemented && !cpu_accepts(op, info, arguments)) {
     std::rethrow_exception(refusal->error);
   }
-  return !refusal;
+  call.has_kernel = !refusal;
+  return call;
+}
+
+bool resizes_out(const OpInfo& info, c10::ArrayRef<c10::IValue> before, c10::ArrayRef<c10::IValue> after) {
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (!info.arguments[i].is_out || !before[i].isTensor()) continue;
+    const at::Tensor& tensor = before[i].toTensor();
+    if (tensor.defined() && tensor.sizes() != after[i].toTensor().sizes()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+MetaCall call_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  // Those written in Python warn of out= tensors that they resize, in words of their own, but not of empty ones.
+  if (has_out(info)) {
+    MetaCall call = call_meta_on(StandIns::Kind::kMetaOutsEmpty, op, info, arguments);
+    if (call.has_kernel && resizes_out(info, arguments, call.arguments)) return call;
+  }
+  return call_meta_on(StandIns::Kind::kMeta, op, info, arguments);
+}
+
+void check_out_sizes(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  call_meta_on(StandIns::Kind::kMeta, op, info, arguments);
+}
+
+std::vector<c10::Warning> warnings_of(const std::function<void()>& function) {
+  Listener listener;
+  const c10::WarningUtils::WarningHandlerGuard silence(&listener);
+  function();
+  return std::move(listener.heard);
+}
+
+std::optional<std::vector<c10::Warning>> warnings_of(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  Listener listener;
+  if (call_unheard(op, stack, listener)) return std::nullopt;
+  return std::move(listener.heard);
 }
 
 bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
@@ -145,13 +201,16 @@ bool cpu_accepts(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRe
   return !refusal;
 }
 
-Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value) {
-  constexpr size_t kMaxBytes = size_t{4} << 20;  // bounds the time that a first call takes more
+Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value,
+                 size_t max_bytes) {
   Trial trial;
-  if (total_bytes(arguments) > kMaxBytes) return trial;
+  if (total_bytes(arguments) > max_bytes) return trial;
+  const auto kept = keep_generator(info);
   trial.arguments = StandIns(info, StandIns::Kind::kCpu, value).make(arguments);
   trial.results = trial.arguments;
-  const auto refusal = call_unheard(op, trial.results);
+  Listener listener;
+  const auto refusal = call_unheard(op, trial.results, listener);
+  trial.warnings = std::move(listener.heard);
   if (refusal && refusal->is_not_implemented) std::rethrow_exception(refusal->error);
   trial.outcome = refusal ? Trial::Outcome::kRefused : Trial::Outcome::kTaken;
   if (refusal) trial.refusal = refusal->words;
@@ -176,12 +235,9 @@ void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::Arra
 }
 
 void check_out_types(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  const bool has_out =
-      std::any_of(info.arguments.begin(), info.arguments.end(), [](const ArgumentRule& rule) { return rule.is_out; });
-  if (!has_out && !writes_integers(info, arguments)) return;
+  if (!has_out(info) && !writes_integers(info, arguments)) return;
   constexpr size_t kMaxBytes = size_t{1} << 26;
-  const std::optional<KeptGenerator> kept =
-      info.entry->random ? std::optional<KeptGenerator>(std::in_place) : std::nullopt;
+  const auto kept = keep_generator(info);
   const bool shrinks = takes_any_sizes(*info.entry);
   if (!shrinks && total_bytes(arguments) > kMaxBytes) return;
   torch::jit::Stack stack =

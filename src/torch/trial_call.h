@@ -4,19 +4,29 @@
 #pragma once
 
 #include <ATen/core/stack.h>
+#include <c10/util/Exception.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "torch/op_info.h"
 
 namespace torch_pjrt {
 
-// A call with meta tensors in place of the xla ones.
+// What PyTorch's meta kernel makes of the arguments.
 struct MetaCall {
-  torch::jit::Stack arguments;  // in-place and out= operators change these
+  // False when PyTorch has none for this operator in this process, or one that needs values and so refused what the CPU
+  // takes.
+  bool has_kernel = false;
   torch::jit::Stack results;
+  torch::jit::Stack arguments;  // the stand-ins: in-place and out= operators change these
 };
-// False when PyTorch has no meta kernel for this operator in this process, or one that needs values and so refused what
-// the CPU takes.
-bool run_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, MetaCall& call);
+// Throws what eager PyTorch throws about the arguments, except that some out= tensors have the wrong size.
+MetaCall call_meta(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// Throws that, too.
+void check_out_sizes(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
 // Runs the CPU's kernel on zeros of the arguments' types: throws what it throws, or tells whether it took them. False
 // when there is no such kernel, or the arguments are too large to ask.
@@ -28,9 +38,17 @@ struct Trial {
   torch::jit::Stack results;
   torch::jit::Stack arguments;  // the stand-ins: in-place and out= operators change these
   std::string refusal;          // the kernel's words
+  std::vector<c10::Warning> warnings;
 };
+// Bounds the time that a first call takes more.
+inline constexpr size_t kMaxTrialBytes = size_t{4} << 20;
 // NotImplementedError where the CPU has no kernel for these dtypes.
-Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value);
+Trial try_on_cpu(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, int value,
+                 size_t max_bytes = kMaxTrialBytes);
+// Calls the operator on `stack`, all of it stand-ins, and returns what it warns of; nullopt when it throws.
+std::optional<std::vector<c10::Warning>> warnings_of(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+// What `function` warns of.
+std::vector<c10::Warning> warnings_of(const std::function<void()>& function);
 // Throws what eager PyTorch throws about memory that is written and met twice.
 void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 // Throws what eager PyTorch throws about an out= tensor of a type that the operator does not write.

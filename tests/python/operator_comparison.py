@@ -189,7 +189,7 @@ def outcome(function: Callable[[], Any]) -> Outcome:
 
 @dataclasses.dataclass
 class Difference:
-    kind: str  # value, stride, error, inplace, out, method, gradient, gradgrad
+    kind: str  # value, stride, error, inplace, out, warning, method, gradient, gradgrad
     text: str
 
     @property
@@ -416,12 +416,17 @@ class Comparison:
 
         def with_out(label: str, make: Callable[[torch.Tensor], torch.Tensor]) -> None:
             outs = pytree.tree_map(make, result if is_tensor else tuple(result))
-            results = []
+            results, warned = [], []
             for arguments, out, device in zip(self.on_both(sample), (moved(outs), outs), DEVICES, strict=True):
                 function = self.call(
                     lambda *args, out=out, **kwargs: self.op(*args, out=out, **kwargs), arguments, device
                 )
-                results.append((outcome(function), out))
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    results.append((outcome(function), out))
+                warned.append([str(x.message) for x in caught if "resized" in str(x.message)])
+            if warned[0] != warned[1]:
+                self.differences.append(Difference("warning", f"{where} {label}: {warned[0]}, not {warned[1]}"))
             exact = self.exactly(self.op, sample)
             if self.add("out", f"{where} {label}", results[0][0], results[1][0], exact):
                 self.pairs.append(Pair("out", f"{where} {label}, out", results[0][1], results[1][1], exact))
@@ -528,9 +533,11 @@ def first_gradients(
 
 
 def has_other_strides(a: torch.Tensor, e: torch.Tensor) -> bool:
-    """Where they matter: not of dimensions of size 1, nor of empty tensors."""
-    if e.layout != torch.strided or e.numel() == 0:
+    """Those of dimensions of size 1 apart, unless the tensor is empty: then no stride means anything."""
+    if e.layout != torch.strided:
         return False
+    if e.numel() == 0:
+        return a.stride() != e.stride()
     return any(x != y for x, y, size in zip(a.stride(), e.stride(), e.shape, strict=True) if size > 1)
 
 

@@ -3,7 +3,7 @@
 Results that are as near to float64's as the CPU's need no row (operator_comparison.py).
 
 A row names operators, dtypes ("*" is all), the kinds of checks that differ, and why. Kinds: value (also of strided
-inputs), stride, error (the CPU refuses), inplace, out, method, gradient, gradgrad, error-inputs.
+inputs), stride, error (the CPU refuses), inplace, out, warning, method, gradient, gradgrad, error-inputs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ NOT_FOR_XLA = {
 _HALF = "bfloat16 float16"
 _INTEGERS = "bool int16 int32 int64 int8 uint8"
 
-_EARLIER = "another check of the same call comes first"
 _HALF_VALUE = "a sum of a few terms, rounded elsewhere. Measured: 3 times as far from float64's as the CPU's"
 _HALF_GRADIENTS = "rounded at other places of a fused program; sums cancel. Measured: up to 10 units in the last place"
 _STRIDES = "rows, where LAPACK and MKL leave columns"
@@ -128,12 +127,8 @@ DIFFERENCES = [
     Row("linalg.lstsq linalg.lstsq.grad_oriented", "stride", _STRIDES),
     Row("geqrf svd_lowrank pca_lowrank", "stride", _STRIDES, is_pure=True),
     # Errors.
-    Row("native_group_norm", "error", "the CPU's kernel refuses strided inputs"),
     Row("gather scatter scatter_add", "error-inputs", "indices out of range are clamped or ignored", is_pure=True),
-    Row("masked_fill", "error-inputs", "a complex value, whose imaginary part is dropped"),
     Row("multinomial", "error-inputs", "the CPU words the same refusal by algorithm"),
-    Row("masked_scatter", "error-inputs", "the CPU's kernel takes no mask of bytes"),
-    Row("narrow_copy", "error-inputs", _EARLIER),
 ]
 
 # What the older CPU plugin (xla-cpu-pjrt 0.0.1) does otherwise, and tests allow there by these names.

@@ -245,3 +245,53 @@ def test_numbers_drawn_again_are_the_same(custom, wait):
     start()
     fails_at_a_read(failing)
     assert drawn.tolist() == expected
+
+
+SINGULAR = {
+    "inv": lambda x: torch.linalg.inv(x),
+    "inv of a batch": lambda x: torch.linalg.inv(x.expand(2, 3, 3)),
+    "inv, transposed": lambda x: torch.linalg.inv(x.t()),
+    "cholesky": lambda x: torch.linalg.cholesky(x - 1),
+    "solve": lambda x: torch.linalg.solve(x, torch.ones(3, device=x.device)),
+    "lu_factor": lambda x: torch.linalg.lu_factor(x)[0],
+    "with a gradient": lambda x: torch.linalg.inv(x.requires_grad_()).detach(),
+    "into out=": lambda x: torch.linalg.inv(x, out=torch.empty(3, 3, device=x.device)),
+    "into a view": lambda x: torch.linalg.inv(x, out=torch.zeros(2, 3, 3, device=x.device)[1]),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_what_a_check_refuses_fails_at_each_read(name, wait):
+    with pytest.raises(RuntimeError) as expected:
+        SINGULAR[name](torch.zeros(3, 3))
+    state = on_device(torch.ones(3)).add_(1)
+    result = SINGULAR[name](wait(torch.zeros(3, 3, device=DEVICE)))
+    later = result + 1
+    for x in (result, later, result):
+        with pytest.raises(type(expected.value)) as error:
+            x.tolist()
+        assert str(error.value).startswith(str(expected.value).split("\n")[0])
+    assert state.tolist() == [2] * 3
+    state.add_(result[0] if result.dim() == 2 else 1)
+    with contextlib.suppress(RuntimeError):
+        torch_xla.sync(wait=True)
+    result = later = None
+    state.copy_(torch.zeros(3))
+    assert state.tolist() == [0] * 3
+
+
+def test_a_retry_of_a_checked_operator_succeeds_when_nothing_is_wrong():
+    x = on_device(torch.eye(3) * 2)
+    result = torch.linalg.inv(long(x))
+    assert result.tolist() == (torch.eye(3) / 2).tolist()
+    assert (result + 1).sum().item() == 10.5
+
+
+def test_what_an_asserts_condition_was_made_from_is_unaffected():
+    x = torch.zeros(3, device=DEVICE) + 1
+    condition = (x > 2).all()
+    torch._assert_async(condition)
+    with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value"):
+        x.tolist()
+    assert x.tolist() == [1] * 3
+    assert condition.item() is False

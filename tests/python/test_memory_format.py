@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import torch_xla  # noqa: F401
+import torch_xla
 
 
 def image(device):
@@ -151,3 +151,75 @@ def test_a_resized_out_gets_the_strides_that_a_new_result_has(size):
             case(out=out)
             strides.append((out.stride(), case().stride()))
         assert strides[0] == strides[1]
+
+
+EMPTY = {
+    "row-major": lambda d: torch.empty(6, 7, 0, device=d),
+    "transposed": lambda d: torch.empty(6, 0, 7, device=d).transpose(0, 2),
+    "view": lambda d: torch.empty(6, 7, 8, device=d).permute(2, 0, 1)[:, :, 3:3],
+    "expanded": lambda d: torch.empty(1, 7, 0, device=d).expand(6, 7, 0),
+    "reversed": lambda d: torch.empty(0, 7, 6, device=d).permute(2, 1, 0),
+    "channels last": lambda d: torch.empty(0, 4, 3, 3, device=d).to(memory_format=torch.channels_last),
+}
+EMPTY_OPERATORS = {
+    "add": lambda x: x + 1,
+    "add itself": lambda x: x + x,
+    "add broadcast": lambda x: x + torch.ones(1, device=x.device),
+    "exp": torch.exp,
+    "gt": lambda x: x > 0,
+    "where": lambda x: torch.where(x > 0, x, 0.0),
+    "clone": torch.clone,
+    "contiguous": lambda x: x.contiguous(),
+    "empty_like": torch.empty_like,
+    "zeros_like": torch.zeros_like,
+    "to": lambda x: x.double(),
+    "sort": lambda x: x.sort(),
+    "sort of dim 0": lambda x: x.sort(0),
+    "topk": lambda x: x.topk(0),
+    "cumsum": lambda x: x.cumsum(0),
+    "cummax": lambda x: x.cummax(-1),
+    "flip": lambda x: x.flip(0),
+    "roll": lambda x: x.roll(1, 0),
+    "tril": torch.tril,
+    "softmax": lambda x: x.softmax(-1),
+    "cat": lambda x: torch.cat([x, x]),
+    "stack": lambda x: torch.stack([x, x]),
+    "index": lambda x: x[:, [0]] if x.shape[1] else x,
+    "gather": lambda x: x.gather(0, torch.zeros(x.shape, dtype=torch.int64, device=x.device)),
+    "sum of dim 0": lambda x: x.sum(0),
+    "sum, kept": lambda x: x.sum(0, keepdim=True),
+    "amax of dim 1": lambda x: x.amax(1) if x.shape[1] else x,
+    "matmul": lambda x: x @ x.mT,
+    "masked_fill": lambda x: x.masked_fill(x > 0, 1.0),
+    "dropout": F.dropout,
+    "bernoulli": torch.bernoulli,
+    "pad": lambda x: F.pad(x, (1, 1), value=1.0)[..., :0],
+    "reshape": lambda x: x.reshape(-1),
+    "fft": torch.fft.fft2,
+}
+
+
+def strides_of(results):
+    return [(x.shape, x.stride()) for x in (results if isinstance(results, tuple) else (results,))]
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+@pytest.mark.parametrize("operator", EMPTY_OPERATORS)
+def test_strides_of_tensors_without_elements(operator, kind):
+    function = EMPTY_OPERATORS[operator]
+    try:
+        expected = strides_of(function(EMPTY[kind]("cpu")))
+    except (RuntimeError, IndexError):
+        pytest.skip("the CPU refuses it")
+    results = function(EMPTY[kind]("xla"))
+    assert strides_of(results) == expected
+    torch_xla.sync(wait=True)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("make", [image, volume])
+def test_group_norm_keeps_the_format(make, affine):
+    def operator(x):
+        return torch.nn.GroupNorm(2, 4, affine=affine, device=x.device)(x)
+
+    assert_same_strides(make, operator)
