@@ -42,16 +42,26 @@ bool is_usual(const c10::Warning& warning) {
   return warning.msg().starts_with("An output with one or more elements was resized");
 }
 
+torch::jit::Stack with_outs(const OpInfo& info, torch::jit::Stack stack, const Dims& sizes) {
+  for (size_t i = 0; i < stack.size(); ++i) {
+    if (!info.arguments[i].is_out || !stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+    stack[i] = at::zeros(sizes, stack[i].toTensor().scalar_type());
+  }
+  return stack;
+}
+
+// Whether the CPU's kernel, which throws, takes out= tensors without elements: then their sizes are why.
+bool is_about_sizes(const c10::OperatorHandle& op, const OpInfo& info, Arguments arguments) {
+  torch::jit::Stack stack = with_outs(info, StandIns(info, StandIns::Kind::kCpu, 1).make(arguments), {0});
+  return warnings_of(op, stack).has_value();
+}
+
 // What the operator, of arguments of two elements a dimension, warns of where no result looks like its out= tensor;
 // nullopt when it throws.
 std::optional<std::vector<c10::Warning>> ask_shrunk(const c10::OperatorHandle& op, const OpInfo& info,
                                                     Arguments arguments) {
-  torch::jit::Stack stack = StandIns(info, StandIns::Kind::kShrunk).make(arguments);
   const Dims strange(12, 1);
-  for (size_t i = 0; i < stack.size(); ++i) {
-    if (!info.arguments[i].is_out || !stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
-    stack[i] = at::zeros(strange, stack[i].toTensor().scalar_type());
-  }
+  torch::jit::Stack stack = with_outs(info, StandIns(info, StandIns::Kind::kShrunk).make(arguments), strange);
   return warnings_of(op, stack);
 }
 
@@ -75,8 +85,9 @@ void follow_cpu_resizing(CallPlan& plan, const c10::OperatorHandle& op, const Op
   if (resized.empty()) return;
   Trial trial = try_ones_and_zeros(op, info, arguments);
   if (trial.outcome != Trial::Outcome::kTaken) {
+    const bool is_refused = trial.outcome == Trial::Outcome::kRefused;
+    if (is_refused && is_about_sizes(op, info, arguments)) check_out_sizes(op, info, arguments);
     const auto heard = ask_shrunk(op, info, arguments);
-    if (!heard) check_out_sizes(op, info, arguments);
     const bool warns = !heard || std::any_of(heard->begin(), heard->end(), is_usual);
     if (warns) plan.warnings = usual_warnings(plan, arguments, resized);
     return;
