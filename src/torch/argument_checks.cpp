@@ -23,13 +23,16 @@ bool has_open_probability(Arguments arguments) {
   return p > 0 && p < 1;
 }
 
+double largest_number(c10::ScalarType dtype) {
+  if (dtype == at::kFloat) return std::numeric_limits<float>::max();
+  if (dtype == at::kHalf) return std::numeric_limits<c10::Half>::max();
+  if (dtype == at::kBFloat16) return std::numeric_limits<c10::BFloat16>::max();
+  return std::numeric_limits<double>::max();
+}
+
 bool has_interval(Arguments arguments) {
   const double from = number(arguments[1]), to = number(arguments[2]);
-  const auto dtype = c10::toRealValueType(arguments[0].toTensor().scalar_type());
-  double largest = std::numeric_limits<double>::max();
-  if (dtype == at::kFloat) largest = std::numeric_limits<float>::max();
-  if (dtype == at::kHalf) largest = std::numeric_limits<c10::Half>::max();
-  if (dtype == at::kBFloat16) largest = std::numeric_limits<c10::BFloat16>::max();
+  const double largest = largest_number(c10::toRealValueType(arguments[0].toTensor().scalar_type()));
   return from <= to && to - from <= largest && from >= -largest && to <= largest;
 }
 
@@ -67,18 +70,27 @@ bool is_dense(Arguments arguments) {
   return self.is_contiguous(self.suggest_memory_format());
 }
 
+bool has_known_approximation(Arguments arguments) {
+  const auto& name = arguments.back().toStringRef();
+  return name == "none" || name == "tanh";
+}
+
 bool has_mask_of_bools(Arguments arguments) { return arguments[1].toTensor().scalar_type() == at::kBool; }
 
 bool has_boundaries_in_one_dimension(Arguments arguments) { return arguments[1].toTensor().dim() == 1; }
 
 bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false); }
 
-// A number that an integer tensor is filled with is one of its dtype.
+// A number that a tensor is filled with is one of its dtype: real, and not too large.
 template <size_t index>
 bool has_fitting_number(Arguments arguments) {
   const at::Tensor& self = arguments[0].toTensor();
+  if (arguments[index].toScalar().isComplex()) return self.is_complex();
+  if (self.is_floating_point()) {
+    const double value = std::abs(number(arguments[index]));
+    return !(value > largest_number(self.scalar_type())) || std::isinf(value);
+  }
   if (!is_integral(self)) return true;
-  if (arguments[index].toScalar().isComplex()) return false;
   const double value = number(arguments[index]);
   const int bits = static_cast<int>(8 * self.itemsize()) - (self.scalar_type() == at::kByte ? 0 : 1);
   const double limit = std::ldexp(1.0, bits);
@@ -173,6 +185,9 @@ constexpr NamedCheck kChecks[] = {
     {"aten::cummax", "out", has_dim},
     {"aten::cummin", "", has_dim},
     {"aten::cummin", "out", has_dim},
+    {"aten::gelu", "", has_known_approximation},
+    {"aten::gelu_", "", has_known_approximation},
+    {"aten::gelu_backward", "", has_known_approximation},
     {"aten::masked_scatter", "", has_mask_of_bools},
     {"aten::masked_scatter_", "", has_mask_of_bools},
     {"aten::native_group_norm", "", is_dense},

@@ -115,6 +115,8 @@ NOT_CONVERTIBLE = {
     "complex to an integer": lambda d: index(d, 1, 2).masked_fill(index(d, 1, 2) > 1, torch.tensor(2j, device=d)),
     "large": lambda d: index(d, 1).to(torch.int8).masked_fill(index(d, 1) > 0, torch.tensor(300, device=d)),
     "large for a half": lambda d: matrix(d).half().masked_fill(matrix(d) > 1, torch.tensor(-1e9, device=d)),
+    "number too large for a half": lambda d: matrix(d).half().masked_fill(matrix(d) > 1, -1e9),
+    "complex number": lambda d: matrix(d).masked_fill(matrix(d) > 1, 2j),
     "not a number": lambda d: index(d, 1).masked_fill(index(d, 1) > 0, torch.tensor(float("nan"), device=d)),
 }
 CONVERTIBLE = {
