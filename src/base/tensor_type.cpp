@@ -18,6 +18,20 @@ Dims row_major_strides(const Dims& dims) {
   return strides;
 }
 
+Dims permuted(const Dims& values, const Dims& permutation) {
+  Dims result;
+  for (const int64_t i : permutation) result.push_back(values[static_cast<size_t>(i)]);
+  return result;
+}
+
+Dims inverse_permutation(const Dims& permutation) {
+  Dims result(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  }
+  return result;
+}
+
 std::string to_string(const Dims& dims) {
   std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -31,6 +31,10 @@ struct TensorType {
 int64_t product(const Dims& dims);
 // Strides, in elements, of a row-major tensor; sizes of 0 count as 1, as in PyTorch.
 Dims row_major_strides(const Dims& dims);
+// values[permutation[i]] at i.
+Dims permuted(const Dims& values, const Dims& permutation);
+// The permutation that undoes this one.
+Dims inverse_permutation(const Dims& permutation);
 // "[2, 3]", PyTorch's spelling in error messages.
 std::string to_string(const Dims& dims);
 

@@ -57,6 +57,7 @@ class Runtime {
   // After a compilation that took this long: what the compiler freed goes back to the system (see keep_freed_memory()),
   // up to a third of what a training process holds. Takes milliseconds, so a short compilation does not.
   void return_compiler_memory(double compile_seconds) const;
+  // What is kept for the next run goes back to the system, on CPU plugins.
   void release_freed_memory() const;
 
   // Blocks until all that was started on the device has finished; throws the first error that no download has reported.

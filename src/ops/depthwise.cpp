@@ -31,14 +31,9 @@ Dims split_channels(Value x, int64_t multiplier) {
 
 // Every channel `multiplier` times, side by side.
 Value repeat_channels(Builder& b, Value x, int64_t multiplier) {
-  if (multiplier == 1) return x;
-  Dims merged = x.dims();
-  merged[1] *= multiplier;
-  Dims split = x.dims();
-  split.insert(split.begin() + 2, multiplier);
-  Dims positions{0, 1};
-  for (int64_t i = 3; i < static_cast<int64_t>(split.size()); ++i) positions.push_back(i);
-  return b.reshape(b.broadcast_in_dim(x, split, positions), merged);
+  Dims counts(x.dims().size(), 1);
+  counts[1] = multiplier;
+  return b.repeat(x, counts);
 }
 
 }  // namespace

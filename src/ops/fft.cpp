@@ -31,9 +31,7 @@ Value transform(Builder& b, Value x, FftType type, const Dims& dims, const Dims&
     if (std::find(dims.begin(), dims.end(), i) == dims.end()) order.push_back(i);
   }
   order.insert(order.end(), dims.begin(), dims.end());
-  Dims inverse(order.size());
-  for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  return b.transpose(b.fft(b.transpose(x, order), type, lengths), inverse);
+  return b.transpose(b.fft(b.transpose(x, order), type, lengths), inverse_permutation(order));
 }
 
 Value transform_complex(Builder& b, Value x, Dims dims, bool forward) {

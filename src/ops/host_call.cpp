@@ -62,20 +62,6 @@ struct AttributeText {
   }
 };
 
-Dims permuted(const Dims& values, const Dims& permutation) {
-  Dims result;
-  for (const int64_t i : permutation) result.push_back(values[static_cast<size_t>(i)]);
-  return result;
-}
-
-Dims inverse(const Dims& permutation) {
-  Dims result(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) {
-    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  }
-  return result;
-}
-
 // Whether strides, outermost first by `physical`, are those of a dense tensor. Dimensions of size 1 may have any.
 bool lies_in_order(const Dims& sizes, const Dims& strides, const Dims& physical) {
   int64_t expected = 1;
@@ -151,7 +137,7 @@ HostCall& HostCall::add_tensor(char kind, Value x) {
 HostCall& HostCall::add_tensor(char kind, Value x, const Dims& physical) {
   const StridedSource source = b_.source_of(x);
   // PyTorch tells from the strides of dimensions of size 1, too, which order its results shall have.
-  const Dims strides = permuted(row_major_strides(permuted(x.dims(), physical)), inverse(physical));
+  const Dims strides = permuted(row_major_strides(permuted(x.dims(), physical)), inverse_permutation(physical));
   const bool lies_so = source.starts.empty() && has_strides(x.dims(), source.strides, strides);
   separate();
   text_ += concat(kind, add_operand(lies_so ? source.base : b_.transpose(x, physical)));
@@ -218,7 +204,7 @@ HostCall& HostCall::result(const TensorType& type) {
 
 HostCall& HostCall::result(const TensorType& type, const Dims& physical) {
   if (std::is_sorted(physical.begin(), physical.end())) return result(type);
-  results_.push_back({true, {type.dtype, permuted(type.dims, physical)}, inverse(physical)});
+  results_.push_back({true, {type.dtype, permuted(type.dims, physical)}, inverse_permutation(physical)});
   return *this;
 }
 

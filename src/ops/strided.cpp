@@ -125,12 +125,7 @@ Value disarrange(Builder& b, Value update, const StridedPlan& plan) {
     update = b.slice(update, Dims(limits.size(), 0), limits);
   }
   if (is_identity_permutation(plan.permutation)) return update;
-  Dims kept_sizes, inverse(plan.permutation.size());
-  for (size_t i = 0; i < plan.kept.size(); ++i) {
-    kept_sizes.push_back(plan.sizes[plan.kept[i]]);
-    inverse[plan.permutation[i]] = static_cast<int64_t>(i);
-  }
-  return b.transpose(b.reshape(update, kept_sizes), inverse);
+  return b.transpose(b.reshape(update, permuted(plan.sizes, plan.kept)), inverse_permutation(plan.permutation));
 }
 
 // Flat element of each of the view's elements, with a last dimension of size 1.

@@ -79,9 +79,6 @@ struct Scope {
   int64_t first_visible_number = 0;                          // values numbered below it may not be captured
 };
 
-// values[permutation[i]] at i.
-Dims permuted(const Dims& values, const Dims& permutation);
-
 // A value that is a transpose of how it is stored: value.transpose(permutation).
 struct StoredOrder {
   Value value;

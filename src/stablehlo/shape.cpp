@@ -212,6 +212,7 @@ Value Builder::pad(Value x, Value value, const Dims& low, const Dims& high, cons
 }
 
 Value Builder::repeat(Value x, const Dims& counts) {
+  if (std::all_of(counts.begin(), counts.end(), [](int64_t count) { return count == 1; })) return x;
   const auto again = [&](Value stored, const Dims& to_stored) { return repeat(stored, permuted(counts, to_stored)); };
   if (const auto stored = impl_->in_stored_order(*this, x, again)) return *stored;
   Dims split, positions, merged;

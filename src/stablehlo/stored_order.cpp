@@ -9,24 +9,6 @@
 #include "stablehlo/builder_impl.h"
 
 namespace torch_pjrt::stablehlo {
-namespace {
-
-Dims inverse(const Dims& permutation) {
-  Dims result(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) {
-    result[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-  }
-  return result;
-}
-
-}  // namespace
-
-Dims permuted(const Dims& values, const Dims& permutation) {
-  Dims result;
-  for (const int64_t i : permutation) result.push_back(values[static_cast<size_t>(i)]);
-  return result;
-}
-
 const StoredOrder* Builder::Impl::find_stored(Value x) const {
   const auto it = stored.find(id_of(x));
   return it == stored.end() ? nullptr : &it->second;
@@ -37,7 +19,7 @@ std::optional<Value> Builder::Impl::broadcast_in_order(Builder& b, Value x, cons
   const auto it = broadcasts.find(id_of(x));
   if (it == broadcasts.end()) return std::nullopt;
   const auto& [source, dims] = it->second;
-  const Dims position = inverse(to_stored);
+  const Dims position = inverse_permutation(to_stored);
   Dims kept_sizes, kept_dims;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (source.dims()[i] == 1) continue;
@@ -51,13 +33,11 @@ std::optional<Value> Builder::Impl::broadcast_in_order(Builder& b, Value x, cons
 std::optional<Value> Builder::Impl::in_stored_order(Builder& b, const Values& operands,
                                                     const std::function<Value(const Values&)>& emit) {
   if (stored.empty()) return std::nullopt;
-  const StoredOrder* order = nullptr;
-  for (const Value& x : operands) {
-    if (order == nullptr) order = find_stored(x);
-  }
-  if (order == nullptr) return std::nullopt;
-  const Dims permutation = order->permutation;
-  const Dims to_stored = inverse(permutation);
+  const auto ordered =
+      std::find_if(operands.begin(), operands.end(), [&](Value x) { return find_stored(x) != nullptr; });
+  if (ordered == operands.end()) return std::nullopt;
+  const Dims permutation = find_stored(*ordered)->permutation;
+  const Dims to_stored = inverse_permutation(permutation);
   Values moved;
   for (const Value& x : operands) {
     const StoredOrder* own = find_stored(x);
@@ -71,17 +51,14 @@ std::optional<Value> Builder::Impl::in_stored_order(Builder& b, const Values& op
       moved.push_back(b.transpose(x, to_stored));
     }
   }
-  const Value value = emit(moved);
-  const Value result = b.transpose(value, permutation);
-  stored.emplace(id_of(result), StoredOrder{value, permutation});
-  return result;
+  return in_order_of(b, *ordered, emit(moved));
 }
 
 std::optional<Value> Builder::Impl::in_stored_order(Builder& b, Value x,
                                                     const std::function<Value(Value, const Dims& to_stored)>& emit) {
   const StoredOrder* order = find_stored(x);
   if (order == nullptr) return std::nullopt;
-  return in_order_of(b, x, emit(order->value, inverse(order->permutation)));
+  return in_order_of(b, x, emit(order->value, inverse_permutation(order->permutation)));
 }
 
 Value Builder::Impl::in_order_of(Builder& b, Value x, Value value) {
@@ -96,7 +73,7 @@ Value Builder::Impl::in_order_of(Builder& b, Value x, Value value) {
 std::optional<std::pair<Value, Dims>> Builder::Impl::reduction_in_stored_order(Value x, const Dims& dims) const {
   const StoredOrder* order = find_stored(x);
   if (order == nullptr) return std::nullopt;
-  const Dims to_stored = inverse(order->permutation);
+  const Dims to_stored = inverse_permutation(order->permutation);
   Dims reduced, kept;
   for (size_t i = 0; i < to_stored.size(); ++i) {
     const bool is_reduced = std::find(dims.begin(), dims.end(), to_stored[i]) != dims.end();

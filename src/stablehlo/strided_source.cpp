@@ -48,10 +48,7 @@ void Builder::Impl::note_reshape(Value result, Value x) {
 
 void Builder::Impl::note_transpose(Value result, Value x, const Dims& permutation) {
   StridedSource source = source_of(x);
-  const Dims strides = source.strides;
-  for (size_t i = 0; i < permutation.size(); ++i) {
-    source.strides[i] = strides[static_cast<size_t>(permutation[i])];
-  }
+  source.strides = permuted(source.strides, permutation);
   sources.emplace(id_of(result), std::move(source));
 }
 

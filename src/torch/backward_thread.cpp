@@ -1,7 +1,7 @@
 #include "torch/backward_thread.h"
 
 #include <c10/core/AutogradState.h>
-#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 namespace torch_pjrt {
 namespace {

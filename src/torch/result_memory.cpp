@@ -4,8 +4,10 @@
 #include <c10/core/alignment.h>
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <mutex>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "exec/statistics.h"
 
@@ -16,33 +18,32 @@ constexpr size_t kMinBytes = 16 << 10;
 
 thread_local ResultMemory* current = nullptr;
 
-// Offers by the memory that is lent, for whoever frees it, on any thread.
+// What is lent now, for whoever frees it, on any thread.
 class Lent {
  public:
   static Lent& get() {
     static auto* lent = new Lent();
     return *lent;
   }
-  void add(void* memory, std::atomic<bool>* is_lent) {
+  // False when it is lent already.
+  bool lend(void* memory) {
     const std::lock_guard lock(mutex_);
-    by_memory_[memory] = is_lent;
-    count_.store(by_memory_.size(), std::memory_order_relaxed);
+    const bool is_new = memory_.insert(memory).second;
+    count_.store(memory_.size(), std::memory_order_relaxed);
+    return is_new;
   }
-  // False when the memory is not lent.
+  // False when it is not lent.
   bool give_back(void* memory) {
     if (count_.load(std::memory_order_relaxed) == 0) return false;
     const std::lock_guard lock(mutex_);
-    const auto found = by_memory_.find(memory);
-    if (found == by_memory_.end()) return false;
-    found->second->store(false);
-    by_memory_.erase(found);
-    count_.store(by_memory_.size(), std::memory_order_relaxed);
-    return true;
+    const bool was_lent = memory_.erase(memory) > 0;
+    count_.store(memory_.size(), std::memory_order_relaxed);
+    return was_lent;
   }
 
  private:
   std::mutex mutex_;
-  std::unordered_map<void*, std::atomic<bool>*> by_memory_;
+  std::unordered_set<void*> memory_;
   std::atomic<size_t> count_{0};
 };
 
@@ -103,30 +104,28 @@ ResultMemory::ResultMemory(const std::vector<at::Tensor>& results, int num_skipp
     void* memory = result.mutable_data_ptr();
     const size_t size_bytes = result.nbytes();
     if (size_bytes < kMinBytes || reinterpret_cast<uintptr_t>(memory) % c10::gAlignment != 0) continue;
-    offers_.push_back(std::make_unique<Offer>(memory, size_bytes));
+    offers_.push_back({memory, size_bytes});
   }
   current = this;
 }
 
 ResultMemory::~ResultMemory() {
   current = outer_;
-  for (const auto& offer : offers_) give_back(offer->memory);
+  for (const Offer& offer : offers_) give_back(offer.memory);
 }
 
 void* ResultMemory::lend(size_t size_bytes) {
-  for (const auto& offer : offers_) {
-    if (offer->size_bytes != size_bytes || offer->is_lent.load()) continue;
+  for (const Offer& offer : offers_) {
+    if (offer.size_bytes != size_bytes) continue;
     if (num_skipped_-- > 0) return nullptr;
-    offer->is_lent = true;
-    Lent::get().add(offer->memory, &offer->is_lent);
-    return offer->memory;
+    if (Lent::get().lend(offer.memory)) return offer.memory;
   }
   return nullptr;
 }
 
 bool ResultMemory::lies_in_offer(const at::Tensor& tensor) const {
   const void* memory = tensor.storage().data();
-  return std::any_of(offers_.begin(), offers_.end(), [&](const auto& offer) { return offer->memory == memory; });
+  return std::any_of(offers_.begin(), offers_.end(), [&](const Offer& offer) { return offer.memory == memory; });
 }
 
 void ResultMemory::write(std::vector<at::Tensor> values) {
@@ -149,8 +148,8 @@ void ResultMemory::write(std::vector<at::Tensor> values) {
     if (results_[i].nbytes() >= kMinBytes) copied_bytes.add(static_cast<int64_t>(results_[i].nbytes()));
   }
   values.clear();
-  for (const auto& offer : offers_) {
-    TORCH_CHECK(!offer->is_lent.load(), "host call: the kernel has kept a tensor of ", offer->size_bytes,
+  for (const Offer& offer : offers_) {
+    TORCH_CHECK(!Lent::get().give_back(offer.memory), "host call: the kernel has kept a tensor of ", offer.size_bytes,
                 " bytes that lies in the memory of a result");
   }
 }

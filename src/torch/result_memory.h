@@ -8,8 +8,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <atomic>
-#include <memory>
 #include <vector>
 
 namespace torch_pjrt {
@@ -32,14 +30,13 @@ class ResultMemory {
   struct Offer {
     void* memory;
     size_t size_bytes;
-    std::atomic<bool> is_lent{false};
   };
 
   void* lend(size_t size_bytes);
   bool lies_in_offer(const at::Tensor& tensor) const;
 
   const std::vector<at::Tensor>& results_;
-  std::vector<std::unique_ptr<Offer>> offers_;
+  std::vector<Offer> offers_;
   int num_skipped_;
   ResultMemory* const outer_;
 };
