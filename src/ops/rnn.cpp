@@ -2,10 +2,14 @@
 // the size of a program does not depend on the length of the sequence. src/torch/rnn.cpp composes layers of them.
 //
 // T steps, batch B, hidden size H, size P of what a cell hands on (H, or smaller with a projection), G gate elements.
+//
+// Within a step half types are float32, as in PyTorch's fused cells: only what a step hands on or keeps is rounded. The
+// gates of an LSTM cell cancel where they forget, and XLA's logistic of a half type is three roundings.
 #include <algorithm>
 #include <functional>
 
 #include "ops/expression.h"
+#include "ops/promotion.h"
 #include "ops/registry.h"
 
 namespace torch_pjrt {
@@ -57,13 +61,6 @@ Values for_each_step(Builder& b, int64_t steps, bool from_the_end, const Values&
 
 // --- steps ----------------------------------------------------------------------------------------------------------
 
-// [B, N] times [N, M], or the transpose of [M, N].
-Expr times(const Expr& x, Value matrix, bool transposed) {
-  Builder& b = x.builder();
-  const Value lhs = x.convert(matrix.dtype());
-  return {b, b.dot_general(lhs, matrix, {.lhs_contracting = {1}, .rhs_contracting = {transposed ? 1 : 0}})};
-}
-
 // Part `i` of `count` equal parts of the last dimension.
 Expr part(const Expr& x, int64_t i, int64_t count) {
   const int64_t size = x.dims().back() / count;
@@ -87,15 +84,24 @@ struct Layer {
         bias(ctx.optional_tensor("bias_hh")),
         projection(ctx.optional_tensor("weight_hr")),
         mask(ctx.optional_tensor("mask")),
-        state_dtype(ctx.tensor("h0").dtype()) {}
+        state_dtype(ctx.tensor("h0").dtype()),
+        dtype(promote(accumulate_dtype(weight.dtype()), accumulate_dtype(state_dtype))) {}
 
   bool is_lstm() const { return kind == "lstm"; }
   bool is_gru() const { return kind == "gru"; }
 
+  Expr wide(Value x) const { return {b, b.convert(x, dtype)}; }
+  Expr read(Value sequence, Value step) const { return wide(read_step(b, sequence, step)); }
+  // [B, N] times [N, M], or the transpose of [M, N].
+  Expr times(const Expr& x, Value matrix, bool transposed) const {
+    const Value lhs = x.convert(matrix.dtype());
+    return wide(b.dot_general(lhs, matrix, {.lhs_contracting = {1}, .rhs_contracting = {transposed ? 1 : 0}},
+                              accumulate_dtype(matrix.dtype())));
+  }
   // Gates by the previous hidden state [B, P].
   Expr recurrent_gates(const Expr& h) const {
     const Expr gates = times(h, weight, true);
-    return bias ? gates + Expr(b, *bias) : gates;
+    return bias ? gates + wide(*bias) : gates;
   }
   // `next` where the sequence goes on at this step, `kept` in its padding.
   Expr masked(Value step, const Expr& next, const Expr& kept) const {
@@ -111,6 +117,7 @@ struct Layer {
   const std::optional<Value> bias, projection;
   const std::optional<Value> mask;  // pred [T, B, 1]
   const DType state_dtype;
+  const DType dtype;  // in which a step computes
 };
 
 // --- forward --------------------------------------------------------------------------------------------------------
@@ -124,10 +131,10 @@ Values run_plain(LoweringContext& ctx, const Layer& layer) {
   const int64_t steps = gates.dim(0);
   const Value states = b.splat(0.0, {h0.dtype(), {steps, h0.dim(0), h0.dim(1)}});
   Values result = for_each_step(b, steps, layer.reverse, {h0, states}, [&](Value step, const Values& state) {
-    const Expr h(b, state[0]);
-    const Expr sum = read_step(b, gates, step) + layer.recurrent_gates(h);
-    const Expr activated = layer.as_state(layer.kind == "relu" ? maximum(sum, 0.0) : tanh(sum));
-    const Expr next = layer.masked(step, activated, h);
+    const Expr h = layer.wide(state[0]);
+    const Expr sum = layer.read(gates, step) + layer.recurrent_gates(h);
+    const Expr activated = layer.kind == "relu" ? maximum(sum, 0.0) : tanh(sum);
+    const Expr next = layer.as_state(layer.masked(step, activated, h));
     return Values{next, write_step(b, state[1], step, next)};
   });
   return {result[1], result[0], Value(), Value(), Value()};
@@ -141,14 +148,13 @@ Values run_gru(LoweringContext& ctx, const Layer& layer) {
   const Value states = b.splat(0.0, {h0.dtype(), {steps, batch, hidden}});
   const Value saved = b.splat(0.0, {gates.dtype(), {steps, batch, 4 * hidden}});
   Values result = for_each_step(b, steps, layer.reverse, {h0, states, saved}, [&](Value step, const Values& state) {
-    const Expr h(b, state[0]);
-    const Expr x = read_step(b, gates, step), y = layer.recurrent_gates(h);
+    const Expr h = layer.wide(state[0]);
+    const Expr x = layer.read(gates, step), y = layer.recurrent_gates(h);
     const Expr reset = logistic(part(x, 0, 3) + part(y, 0, 3));
     const Expr update = logistic(part(x, 1, 3) + part(y, 1, 3));
     const Expr scaled = part(y, 2, 3);
     const Expr fresh = tanh(part(x, 2, 3) + reset * scaled);
-    const Expr mixed = layer.as_state(fresh) + layer.as_state(update) * (h - layer.as_state(fresh));
-    const Expr next = layer.masked(step, mixed, h);
+    const Expr next = layer.as_state(layer.masked(step, fresh + update * (h - fresh), h));
     return Values{next, write_step(b, state[1], step, next),
                   write_step(b, state[2], step, join({reset, update, fresh, scaled}))};
   });
@@ -164,14 +170,15 @@ Values run_lstm(LoweringContext& ctx, const Layer& layer) {
   const Value saved = b.splat(0.0, gates.type()), cells = b.splat(0.0, {c0.dtype(), {steps, batch, c0.dim(1)}});
   const Values initial{h0, c0, states, saved, cells};
   Values result = for_each_step(b, steps, layer.reverse, initial, [&](Value step, const Values& state) {
-    const Expr h(b, state[0]), c(b, state[1]);
-    const Expr sum = read_step(b, gates, step) + layer.recurrent_gates(h);
+    const Expr h = layer.wide(state[0]), c = layer.wide(state[1]);
+    const Expr sum = layer.read(gates, step) + layer.recurrent_gates(h);
     const Expr input = logistic(part(sum, 0, 4)), forget = logistic(part(sum, 1, 4));
     const Expr cell = tanh(part(sum, 2, 4)), output = logistic(part(sum, 3, 4));
-    const Expr fresh = layer.as_state(forget) * c + layer.as_state(input * cell);
-    Expr out = layer.as_state(output) * tanh(fresh);
-    if (layer.projection) out = layer.as_state(times(out, *layer.projection, true));
-    const Expr next_h = layer.masked(step, out, h), next_c = layer.masked(step, fresh, c);
+    const Expr fresh = forget * c + input * cell;
+    Expr out = output * tanh(fresh);
+    if (layer.projection) out = layer.times(out, *layer.projection, true);
+    const Expr next_h = layer.as_state(layer.masked(step, out, h));
+    const Expr next_c = layer.as_state(layer.masked(step, fresh, c));
     return Values{next_h, next_c, write_step(b, state[2], step, next_h),
                   write_step(b, state[3], step, join({input, forget, cell, output})),
                   write_step(b, state[4], step, next_c)};
@@ -204,11 +211,6 @@ Value gradient_or_zeros(LoweringContext& ctx, std::string_view name, Value like)
 Expr slope_of_logistic(const Expr& y) { return y * (1.0 - y); }
 Expr slope_of_tanh(const Expr& y) { return 1.0 - y * y; }
 
-// The gradient of the hidden state after a step: by the output there, and by later steps.
-Expr total_gradient(Builder& b, Value grads, Value step, Value later) {
-  return read_step(b, grads, step) + Expr(b, later);
-}
-
 // Results: gradients of gates, of the recurrent gates where they are others (GRU), of h0, of c0, and of what each cell
 // handed to its projection's output [T, B, P].
 
@@ -216,42 +218,43 @@ Values differentiate_plain(LoweringContext& ctx, const Layer& layer) {
   Builder& b = layer.b;
   const Value states = ctx.tensor("states"), h0 = ctx.tensor("h0");
   const int64_t steps = states.dim(0);
-  const Value grads = gradient_or_zeros(ctx, "grad_states", states), last = gradient_or_zeros(ctx, "grad_h_n", h0);
+  const Value grads = gradient_or_zeros(ctx, "grad_states", states);
+  const Value last = layer.wide(gradient_or_zeros(ctx, "grad_h_n", h0));
   const Value sums = b.splat(0.0, {layer.weight.dtype(), states.dims()});
   Values result = for_each_step(b, steps, !layer.reverse, {last, sums}, [&](Value step, const Values& state) {
-    const Expr grad = total_gradient(b, grads, step, state[0]);
-    const Expr y = read_step(b, states, step);
+    const Expr grad = layer.read(grads, step) + Expr(b, state[0]);
+    const Expr y = layer.read(states, step);
     const Expr through = layer.kind == "relu" ? select(y > 0.0, grad, 0.0) : grad * slope_of_tanh(y);
-    const Expr sum = layer.masked(step, through.convert(layer.weight.dtype()));
-    const Expr before = layer.masked(step, layer.as_state(times(sum, layer.weight, false)), grad);
+    const Expr sum = layer.masked(step, through);
+    const Expr before = layer.masked(step, layer.times(sum, layer.weight, false), grad);
     return Values{before, write_step(b, state[1], step, sum)};
   });
-  return {result[1], Value(), result[0], Value(), Value()};
+  return {result[1], Value(), layer.as_state({b, result[0]}), Value(), Value()};
 }
 
 Values differentiate_gru(LoweringContext& ctx, const Layer& layer) {
   Builder& b = layer.b;
   const Value states = ctx.tensor("states"), h0 = ctx.tensor("h0"), saved = ctx.tensor("activations");
   const int64_t steps = states.dim(0);
-  const Value grads = gradient_or_zeros(ctx, "grad_states", states), last = gradient_or_zeros(ctx, "grad_h_n", h0);
+  const Value grads = gradient_or_zeros(ctx, "grad_states", states);
+  const Value last = layer.wide(gradient_or_zeros(ctx, "grad_h_n", h0));
   const Value before_steps = previous_states(layer, states, h0);
   const Value sums = b.splat(0.0, {saved.dtype(), {steps, h0.dim(0), 3 * h0.dim(1)}});
   Values result = for_each_step(b, steps, !layer.reverse, {last, sums, sums}, [&](Value step, const Values& state) {
-    const Expr grad = total_gradient(b, grads, step, state[0]);
-    const Expr h = read_step(b, before_steps, step), activations = read_step(b, saved, step);
+    const Expr grad = layer.read(grads, step) + Expr(b, state[0]);
+    const Expr h = layer.read(before_steps, step), activations = layer.read(saved, step);
     const Expr reset = part(activations, 0, 4), update = part(activations, 1, 4);
     const Expr fresh = part(activations, 2, 4), scaled = part(activations, 3, 4);
-    const auto as_gate = [&](const Expr& x) { return x.convert(saved.dtype()); };
-    const Expr by_fresh = as_gate(grad * layer.as_state(1.0 - update)) * slope_of_tanh(fresh);
-    const Expr by_update = as_gate(grad * (h - layer.as_state(fresh))) * slope_of_logistic(update);
+    const Expr by_fresh = grad * (1.0 - update) * slope_of_tanh(fresh);
+    const Expr by_update = grad * (h - fresh) * slope_of_logistic(update);
     const Expr by_reset = by_fresh * scaled * slope_of_logistic(reset);
     const Expr by_input = layer.masked(step, join({by_reset, by_update, by_fresh}));
     const Expr by_hidden = layer.masked(step, join({by_reset, by_update, by_fresh * reset}));
-    const Expr through = grad * layer.as_state(update) + layer.as_state(times(by_hidden, layer.weight, false));
+    const Expr through = grad * update + layer.times(by_hidden, layer.weight, false);
     return Values{layer.masked(step, through, grad), write_step(b, state[1], step, by_input),
                   write_step(b, state[2], step, by_hidden)};
   });
-  return {result[1], result[2], result[0], Value(), Value()};
+  return {result[1], result[2], layer.as_state({b, result[0]}), Value(), Value()};
 }
 
 Values differentiate_lstm(LoweringContext& ctx, const Layer& layer) {
@@ -261,27 +264,28 @@ Values differentiate_lstm(LoweringContext& ctx, const Layer& layer) {
   const int64_t steps = states.dim(0);
   const Value grads = gradient_or_zeros(ctx, "grad_states", states);
   const Value before_steps = previous_states(layer, cells, c0);
-  Values initial{gradient_or_zeros(ctx, "grad_h_n", h0), gradient_or_zeros(ctx, "grad_c_n", c0),
+  Values initial{layer.wide(gradient_or_zeros(ctx, "grad_h_n", h0)), layer.wide(gradient_or_zeros(ctx, "grad_c_n", c0)),
                  b.splat(0.0, saved.type())};
   if (layer.projection) initial.push_back(b.splat(0.0, states.type()));
   Values result = for_each_step(b, steps, !layer.reverse, initial, [&](Value step, const Values& state) {
-    const Expr grad = total_gradient(b, grads, step, state[0]), later_cell(b, state[1]);
-    const Expr out = layer.projection ? layer.as_state(times(grad, *layer.projection, false)) : grad;
-    const Expr activations = read_step(b, saved, step), squashed = tanh(read_step(b, cells, step));
-    const auto gate = [&](int64_t i) { return layer.as_state(part(activations, i, 4)); };
-    const Expr input = gate(0), forget = gate(1), cell = gate(2), output = gate(3);
+    const Expr grad = layer.read(grads, step) + Expr(b, state[0]), later_cell(b, state[1]);
+    const Expr out = layer.projection ? layer.times(grad, *layer.projection, false) : grad;
+    const Expr activations = layer.read(saved, step), squashed = tanh(layer.read(cells, step));
+    const Expr input = part(activations, 0, 4), forget = part(activations, 1, 4);
+    const Expr cell = part(activations, 2, 4), output = part(activations, 3, 4);
     const Expr grad_cell = later_cell + out * output * slope_of_tanh(squashed);
     const Expr by_input = grad_cell * cell * slope_of_logistic(input);
-    const Expr by_forget = grad_cell * read_step(b, before_steps, step) * slope_of_logistic(forget);
+    const Expr by_forget = grad_cell * layer.read(before_steps, step) * slope_of_logistic(forget);
     const Expr by_cell = grad_cell * input * slope_of_tanh(cell);
     const Expr by_output = out * squashed * slope_of_logistic(output);
-    const Expr sum = layer.masked(step, join({by_input, by_forget, by_cell, by_output}).convert(saved.dtype()));
-    const Expr before = layer.masked(step, layer.as_state(times(sum, layer.weight, false)), grad);
+    const Expr sum = layer.masked(step, join({by_input, by_forget, by_cell, by_output}));
+    const Expr before = layer.masked(step, layer.times(sum, layer.weight, false), grad);
     Values next{before, layer.masked(step, grad_cell * forget, later_cell), write_step(b, state[2], step, sum)};
     if (layer.projection) next.push_back(write_step(b, state[3], step, layer.masked(step, grad)));
     return next;
   });
-  return {result[2], Value(), result[0], result[1], layer.projection ? result[3] : Value()};
+  return {result[2], Value(), layer.as_state({b, result[0]}), layer.as_state({b, result[1]}),
+          layer.projection ? result[3] : Value()};
 }
 
 Values lower_rnn_scan_backward(LoweringContext& ctx) {

@@ -292,8 +292,8 @@ void run_direction(const Network& network, const Tensor& input, const Packing* p
   const Tensor bias_ih = network.has_biases ? param(2) : Tensor(), bias_hh = network.has_biases ? param(3) : Tensor();
   const Tensor weight_hr = network.has_projection() ? param(network.params_of_a_cell() - 1) : Tensor();
   Tensor gates = at::linear(input, param(0), maybe(bias_ih));
-  // The reset gate of a GRU scales its recurrent gates with their bias.
-  const bool keeps_bias = network.kind == "gru";
+  // The reset gate of a GRU scales its recurrent gates with their bias. Half types would round the sum of the biases.
+  const bool keeps_bias = network.kind == "gru" || c10::isReducedFloatingType(gates.scalar_type());
   if (network.has_biases && !keeps_bias) gates = gates + bias_hh.to(gates.scalar_type());
   if (packing) gates = packing->pad(gates);
   const auto as_gates = [&](const Tensor& x) {
