@@ -63,24 +63,8 @@ void check_results(Builder& b, const lazy::Signature& signature, Values& results
   }
 }
 
-// Distinct values among the pending buffers become the program's outputs.
-std::vector<OutputRef> collect_outputs(const Snapshot& snapshot, LoweredModule& module) {
-  std::vector<OutputRef> outputs;
-  std::map<OutputRef, uint32_t> index_of;
-  for (const OutputRef& ref : snapshot.values) {
-    const auto [it, is_new] = index_of.emplace(ref, static_cast<uint32_t>(outputs.size()));
-    if (is_new) {
-      outputs.push_back(ref);
-      module.outputs.push_back(snapshot.nodes[ref.node]->type(ref.index));
-    }
-    module.buffer_outputs.push_back(it->second);
-  }
-  return outputs;
-}
-
 // A donated parameter goes to the output that replaces it in its storage, where the types agree.
-std::vector<stablehlo::ParameterAttributes> match_aliases(const Snapshot& snapshot, LoweredModule& module) {
-  std::vector<stablehlo::ParameterAttributes> attributes(snapshot.parameters.size());
+void match_aliases(const Snapshot& snapshot, Builder& b, LoweredModule& module) {
   module.donated.assign(snapshot.parameters.size(), false);
   std::unordered_map<const lazy::Node*, size_t> parameter_of;
   for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
@@ -95,22 +79,17 @@ std::vector<stablehlo::ParameterAttributes> match_aliases(const Snapshot& snapsh
     const size_t parameter = it->second;
     const TensorType& type = snapshot.parameters[parameter]->data()->type();
     if (is_taken[output] || module.donated[parameter] || type != module.outputs[output]) continue;
-    attributes[parameter].aliasing_output = output;
+    b.set_attributes(parameter, {.aliasing_output = output});
     module.donated[parameter] = true;
     is_taken[output] = true;
     ++module.num_aliased;
   }
-  return attributes;
 }
 
 class GraphLowering {
  public:
-  GraphLowering(const Snapshot& snapshot, LoweredModule& module)
-      : snapshot_(snapshot), module_(module), outputs_(collect_outputs(snapshot, module)) {
-    const auto attributes = match_aliases(snapshot, module);
-    for (size_t i = 0; i < snapshot.parameters.size(); ++i) {
-      parameters_.push_back(b_.parameter(snapshot.parameters[i]->data()->type(), attributes[i]));
-    }
+  GraphLowering(const Snapshot& snapshot, LoweredModule& module) : snapshot_(snapshot), module_(module) {
+    for (const lazy::Node* leaf : snapshot.parameters) parameters_.push_back(b_.parameter(leaf->data()->type()));
     const bool is_packed = packs_scalars(snapshot);
     integers_.emplace(b_, DType::kS64, snapshot.integers.size(), is_packed);
     reals_.emplace(b_, DType::kF64, snapshot.reals.size(), is_packed);
@@ -121,12 +100,29 @@ class GraphLowering {
     results_.resize(snapshot_.nodes.size());
     for (size_t i = 0; i < snapshot_.nodes.size(); ++i) results_[i] = lower_located(*snapshot_.nodes[i]);
     b_.set_location("");
-    Values outputs;
-    for (const OutputRef& ref : outputs_) outputs.push_back(result(ref.node, ref.index));
+    const Values outputs = collect_outputs();
+    match_aliases(snapshot_, b_, module_);
     return b_.finish(outputs);
   }
 
  private:
+  // Distinct results among the pending buffers become the program's outputs. Results of different operators stay apart
+  // also where they are equal, as zeros are: what is one buffer once, and not in the next step, is another program.
+  Values collect_outputs() {
+    Values outputs;
+    std::map<std::pair<uint32_t, Value>, uint32_t> index_of;
+    for (const OutputRef& ref : snapshot_.values) {
+      const Value value = result(ref.node, ref.index);
+      const auto [it, is_new] = index_of.emplace(std::pair(ref.node, value), static_cast<uint32_t>(outputs.size()));
+      if (is_new) {
+        outputs.push_back(value);
+        module_.outputs.push_back(value.type());
+      }
+      module_.buffer_outputs.push_back(it->second);
+    }
+    return outputs;
+  }
+
   Value result(uint32_t position, uint32_t index) const {
     if ((position & kParameterBit) != 0) return parameters_[position & ~kParameterBit];
     const Value value = results_[position].at(index);
@@ -171,7 +167,6 @@ class GraphLowering {
   const Snapshot& snapshot_;
   LoweredModule& module_;
   Builder b_;
-  std::vector<OutputRef> outputs_;
   Values parameters_;
   std::optional<ScalarParameters> integers_, reals_;
   size_t next_integer_ = 0;

@@ -1,7 +1,9 @@
 // _foreach_* operators: one node for a whole list, in the formulas of the operators on single tensors.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
+#include <tuple>
 
 #include "ops/cast.h"
 #include "ops/elementwise.h"
@@ -64,20 +66,37 @@ bool is_tensor_of(const LoweringContext& ctx, std::string_view name, size_t i, D
   return ctx.tensor_dtype(name, ctx.size(name) == 1 ? 0 : i) == dtype;
 }
 
+// Items of equal operands get one value. The counters of steps that an optimizer keeps for each parameter start as one
+// constant and are counted together: lower.h makes them one output.
 Values lower_binary(LoweringContext& ctx) {
   const BinaryOp& op = binary_row(ctx);
   const std::string_view rhs = present(ctx, {"scalar", "scalars", "other", "exponent"});
   const bool scaled = ctx.has("alpha") && ctx.static_number("alpha") != 1.0;
   const size_t count = std::max(ctx.size("self"), ctx.size(rhs));
+  // Operands as they are given: a number that stands for all items is none, and each of several is its own.
+  const bool has_tensors = ctx.tensor_dtype(rhs).has_value();
+  using Operands = std::tuple<Value, Value, size_t>;
+  std::map<Operands, Value> known;
+  const Values lhs_items = ctx.tensors("self");
+  const Values rhs_items = has_tensors ? ctx.tensors(rhs) : Values();
+  const auto operands = [&](size_t i) -> Operands {
+    const Value lhs = lhs_items[lhs_items.size() == 1 ? 0 : i];
+    if (has_tensors) return {lhs, rhs_items[rhs_items.size() == 1 ? 0 : i], 0};
+    return {lhs, Value(), ctx.size(rhs) == 1 ? 0 : i};
+  };
   Values results;
   for (size_t i = 0; i < count; ++i) {
     const DType dtype = ctx.item_result_type({"self", rhs}, i);
     const bool mixed = scaled || !is_tensor_of(ctx, "self", i, dtype) || !is_tensor_of(ctx, rhs, i, dtype);
     const ElementwiseTypes types = elementwise_types(op.rule, dtype, default_floating(ctx, i), mixed);
-    const Expr x(ctx.b, item(ctx, "self", i, types.compute));
-    Expr y(ctx.b, item(ctx, rhs, i, types.compute));
-    if (scaled) y = multiply_any(y, Expr(ctx.b, ctx.operand("alpha", types.compute)));
-    results.push_back(finish(op.function(x, y), types));
+    Value& result = known[operands(i)];
+    if (!result) {
+      const Expr x(ctx.b, item(ctx, "self", i, types.compute));
+      Expr y(ctx.b, item(ctx, rhs, i, types.compute));
+      if (scaled) y = multiply_any(y, Expr(ctx.b, ctx.operand("alpha", types.compute)));
+      result = finish(op.function(x, y), types);
+    }
+    results.push_back(result);
   }
   return results;
 }

@@ -166,6 +166,11 @@ Value Builder::parameter(TensorType type, ParameterAttributes attributes) {
   return value;
 }
 
+void Builder::set_attributes(size_t index, ParameterAttributes attributes) {
+  TP_CHECK(index < impl_->parameters.size(), "parameter ", index, " of ", impl_->parameters.size());
+  impl_->parameters[index].second = attributes;
+}
+
 void Builder::set_partitions(int64_t num_replicas, int64_t num_partitions) {
   TP_CHECK(num_replicas > 0 && num_partitions > 0, "replicas ", num_replicas, ", partitions ", num_partitions);
   impl_->num_replicas = num_replicas;

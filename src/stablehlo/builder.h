@@ -36,7 +36,7 @@ class Value {
   int64_t rank() const { return type_->rank(); }
   int64_t numel() const { return type_->numel(); }
   explicit operator bool() const { return type_ != nullptr; }
-  bool operator==(const Value&) const = default;
+  auto operator<=>(const Value&) const = default;
 
  private:
   friend class Builder;
@@ -120,6 +120,8 @@ class Builder {
   // --- module -----------------------------------------------------------------------------------------------------
   // Next parameter of @main.
   Value parameter(TensorType type, ParameterAttributes attributes = {});
+  // Instead of those that parameter number `index` was made with.
+  void set_attributes(size_t index, ParameterAttributes attributes);
   // Ends @main with these results and returns the module's text. Call once.
   std::string finish(const Values& results, std::string_view module_name = "torch_pjrt");
   // Type `module` attributes, before finish: "mhlo.num_replicas = 1 : i32", ...

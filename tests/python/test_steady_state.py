@@ -108,3 +108,36 @@ def test_empty_cache_gives_the_temporaries_back() -> None:
     torch.xla.empty_cache()
     assert resident_bytes() < held - 36_000_000
     assert y.item() == pytest.approx(two_sums_of_products(x.cpu().double()).item(), rel=1e-4)
+
+
+def adam_steps(device: str, steps: int, touched: int | None = None) -> list[torch.Tensor]:
+    """The counters and the parameters afterwards. Before step `touched`, the second counter is set to 10."""
+    torch.manual_seed(0)
+    parameters = [nn.Parameter(torch.randn(3).to(device)) for _ in range(4)]
+    optimizer = torch.optim.Adam(parameters, fused=True)
+    for step in range(steps):
+        if step == touched:
+            optimizer.state[parameters[1]]["step"].fill_(10)
+        sum((x * x).sum() for x in parameters).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if device == "xla":
+            torch_xla.sync()
+    counters = [optimizer.state[x]["step"] for x in parameters]
+    return [x.detach().cpu() for x in [*counters, *parameters]]
+
+
+def test_counters_of_steps_are_one_value() -> None:
+    adam_steps("xla", 2)
+    before = _XLAC.counters()
+    adam_steps("xla", 5)
+    after = _XLAC.counters()
+    aliased = after["InputOutputAliasCount"] - before["InputOutputAliasCount"]
+    # In each step but the first, which makes the state: parameters, two averages each, and one counter for all.
+    assert aliased == 4 + 4 * (3 * 4 + 1)
+    assert after["UncachedCompile"] == before["UncachedCompile"]
+
+
+@pytest.mark.parametrize("touched", [None, 1, 3])
+def test_a_counter_of_one_parameter_may_be_written(touched: int | None) -> None:
+    torch.testing.assert_close(adam_steps("xla", 5, touched), adam_steps("cpu", 5, touched))
