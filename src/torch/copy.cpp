@@ -43,8 +43,10 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& destination) {
 
 void copy_to_device(const at::Tensor& source, const at::Tensor& destination) {
   // Converting on the host is cheaper than a program for it, and never larger than the destination unless broadcast.
-  const at::Tensor host = source.to(destination.scalar_type()).resolve_conj().resolve_neg().contiguous();
-  lazy::Value value = upload(host, destination.device().index());
+  at::Tensor host = source.to(destination.scalar_type()).resolve_conj().resolve_neg().contiguous();
+  // Of a tensor of the caller nobody knows when it is written to next: it is copied. What was made here is ours.
+  const int device = destination.device().index();
+  lazy::Value value = host.is_alias_of(source) ? upload(host, device) : upload_owned(std::move(host), device);
   const lazy::Lock lock(lazy::mutex());
   write(destination, convert(std::move(value), to_dims(destination.sizes()), to_dtype(destination.scalar_type())));
 }

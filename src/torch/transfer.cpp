@@ -5,6 +5,7 @@
 #include "exec/cut.h"
 #include "exec/device_value.h"
 #include "exec/runtime.h"
+#include "exec/statistics.h"
 #include "lazy/source_location.h"
 #include "torch/access.h"
 #include "torch/recorder.h"
@@ -40,10 +41,7 @@ struct Holders {
   }
 };
 
-}  // namespace
-
-lazy::Value upload(const at::Tensor& host, int device) {
-  auto data = Runtime::get().upload(host.const_data_ptr(), type_of(host), device);
+lazy::Value uploaded_leaf(Ref<DeviceValue> data, int device) {
   const lazy::LocationScope line;
   const lazy::Lock lock(lazy::mutex());
   lazy::Graph& graph = lazy::Graph::get(device);
@@ -51,6 +49,23 @@ lazy::Value upload(const at::Tensor& host, int device) {
   lazy::Value leaf = graph.leaf(std::move(data));
   leaf.node()->location = lazy::LocationScope::current();
   return leaf;
+}
+
+}  // namespace
+
+lazy::Value upload(const at::Tensor& host, int device) {
+  return uploaded_leaf(Runtime::get().upload(host.const_data_ptr(), type_of(host), device), device);
+}
+
+lazy::Value upload_owned(at::Tensor host, int device) {
+  // Below it, copying takes no longer than the event that tells when the memory is free.
+  constexpr size_t kWorthwhile = 16 << 10;
+  if (host.nbytes() < kWorthwhile) return upload(host, device);
+  static Counter& kept = counter("ZeroCopyUpload");
+  kept.add();
+  const void* data = host.const_data_ptr();
+  const TensorType type = type_of(host);
+  return uploaded_leaf(Runtime::get().upload_zero_copy(data, type, device, [host = std::move(host)] {}), device);
 }
 
 std::vector<at::Tensor> download(const std::vector<at::Tensor>& tensors, std::string_view reader) {
