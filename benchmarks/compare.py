@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import BACKENDS, PHASES
+from measure import BACKENDS, EXACT, PHASES
 from workloads import WORKLOADS
 
 HERE = Path(__file__).resolve().parent
@@ -69,8 +69,10 @@ def run_once(workload: str, backend: str, caches: Path, settings: Settings) -> d
 
 
 def measure_all(workloads: list[str], backends: list[str], settings: Settings) -> Runs:
-    runs: Runs = {workload: {backend: [] for backend in backends} for workload in workloads}
+    runs: Runs = {workload: {backend: [] for backend in [*backends, EXACT]} for workload in workloads}
     with tempfile.TemporaryDirectory() as caches:
+        for workload in workloads:
+            runs[workload][EXACT].append(run_once(workload, EXACT, Path(caches), settings))
         for number in range(settings.rounds):
             for workload in workloads:
                 for backend in backends:
@@ -103,13 +105,14 @@ class Summary:
     peak: float | None
     mapped: float | None
     host: float | None
-    loss_difference: float
+    loss_difference: float  # from eager's, relative
+    loss_error: float  # from that of eager in float64, relative
 
 
 def summarize(runs: dict[str, list[dict[str, Any]]], backend: str) -> Summary:
     results, eager = runs[backend], runs["eager"]
     ratios = [median_step(a) / median_step(b) for a, b in zip(results, eager, strict=True)]
-    expected = eager[0]["loss"]
+    expected, exact = eager[0]["loss"], runs[EXACT][0]["loss"]
     firsts = [result["first"] for result in results if "first" in result]
     launches = [result["launch"] for result in results if "launch" in result]
     hosts = [statistics.median(result["host"]) for result in results if "host" in result]
@@ -128,16 +131,31 @@ def summarize(runs: dict[str, list[dict[str, Any]]], backend: str) -> Summary:
         mapped=statistics.median(mapped) if mapped else None,
         host=statistics.median(hosts) if hosts else None,
         loss_difference=max(abs(result["loss"] - expected) / abs(expected) for result in results),
+        loss_error=max(abs(result["loss"] - exact) / abs(exact) for result in results),
     )
 
 
 def check_losses(summaries: dict[str, dict[str, Summary]]) -> list[str]:
     return [
-        f"{workload} on {TITLES[backend]}: the loss differs from eager's by {summary.loss_difference:.1e}"
+        f"{workload} on {TITLES[backend]}: the loss differs from eager's by {summary.loss_difference:.1e}; from that "
+        f"in float64 by {summary.loss_error:.1e}, where eager's differs by {backends['eager'].loss_error:.1e}"
         for workload, backends in summaries.items()
         for backend, summary in backends.items()
         if summary.loss_difference > LOSS_TOLERANCE.get(backend, 1e-3)
     ]
+
+
+def is_worse_than_eager(summaries: dict[str, dict[str, Summary]]) -> bool:
+    """Whether a loss on xla is neither eager's nor as near to that in float64.
+
+    Where training multiplies the rounding of its first steps, eager's own loss is not known to 1e-3."""
+    return any(
+        summary.loss_difference > LOSS_TOLERANCE.get(backend, 1e-3)
+        and summary.loss_error > backends["eager"].loss_error
+        for backends in summaries.values()
+        for backend, summary in backends.items()
+        if backend.startswith("xla")
+    )
 
 
 # --- Tables and plots ----------------------------------------------------------------------------------------------
@@ -208,8 +226,8 @@ def document(runs: Runs, summaries: dict[str, dict[str, Summary]], backends: lis
     text = f"""# Performance
 
 Written by `./dev bench` on {platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}: medians of
-{settings.rounds} interleaved rounds, each measurement in a process of its own, {settings.steps} steps each. After the
-last step losses equal eager's to 1e-3 (JAX's to 1e-2){loss_text(summaries)}.
+{settings.rounds} interleaved rounds, each measurement in a process of its own, {settings.steps} steps each, or half a
+second of them. After step {settings.steps} losses equal eager's to 1e-3 (JAX's to 1e-2){loss_text(summaries)}.
 
 ## A training step
 
@@ -305,14 +323,12 @@ def main() -> int:
     if "xla" in backends:
         print("\n" + launch_table(summaries))
     print("\n" + memory_table(summaries, backends))
-    failures = check_losses(summaries)
-    for failure in failures:
-        print(failure)
+    print("\n".join(check_losses(summaries)))
     if not arguments.only and not arguments.backends:
-        (DOCS / "performance.json").write_text(json.dumps(runs, indent=1) + "\n")
+        (DOCS / "performance.json").write_text(json.dumps(runs) + "\n")
         (DOCS / "performance.md").write_text(document(runs, summaries, backends, settings))
         plot(summaries, backends, DOCS / "performance.png")
-    return 1 if failures else 0
+    return 1 if is_worse_than_eager(summaries) else 0
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ import torch
 from workloads import OPTIMIZERS, WORKLOADS, build
 
 BACKENDS = ["eager", "inductor", "xla", "xla_unmarked", "jax"]
+EXACT = "exact"  # eager in float64: what the losses are compared with, not timed
 WARMUP_STEPS = 3  # compile, and fill caches
+MIN_SECONDS = 0.5  # of measured steps: 20 of the small models say little
 PHASES = ["zero_grad", "forward", "loss", "backward", "optimizer", "sync", "wait"]
 
 
@@ -31,6 +33,9 @@ class TorchStep:
         self.device = torch.device("xla" if backend.startswith("xla") else "cpu")
         self.loss = workload.loss
         model, inputs, targets = build(name)
+        if backend == EXACT:
+            model.double()
+            inputs, targets = (x.double() if x.is_floating_point() else x for x in (inputs, targets))
         self.inputs, self.targets = inputs.to(self.device), targets.to(self.device)
         model.to(self.device)
         self.optimizer = OPTIMIZERS[workload.optimizer](model.parameters())
@@ -101,17 +106,23 @@ def measure_unmarked(step: TorchStep, steps: int) -> dict[str, Any]:
         loss = step()
     step.wait()
     # The last step stays pending at both ends, so that as many run as are counted.
-    count = steps - WARMUP_STEPS - 1
+    result: dict[str, Any] = {}
+    count = 0
     start = time.perf_counter()
-    for _ in range(count):
+    while count < steps or time.perf_counter() - start < MIN_SECONDS:
+        if count + WARMUP_STEPS + 1 == steps:
+            result["loss"] = loss
         loss = step()
+        count += 1
     step.wait()
-    seconds = (time.perf_counter() - start) / count
-    return {"steps": [seconds], "loss": loss.item()}
+    result["steps"] = [(time.perf_counter() - start) / count]
+    return {**result, "loss": result["loss"].item()}
 
 
 def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
     step = make_step(name, backend)
+    if backend == EXACT:
+        return {"loss": [step() for _ in range(steps)][-1].item()}
     if backend == "xla_unmarked":
         return measure_unmarked(step, steps)
     if hasattr(step, "cut"):
@@ -120,8 +131,8 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
     times, hosts = [], []
     phases: dict[str, list[float]] = {phase: [] for phase in PHASES}
     result: dict[str, Any] = {}
-    for i in range(steps):
-        if i == WARMUP_STEPS:
+    while len(times) < steps or sum(times[WARMUP_STEPS:]) < MIN_SECONDS:
+        if len(times) == WARMUP_STEPS:
             result["peak_megabytes_with_compiling"] = peak_megabytes()
             reset_peak_memory()
         start = time.perf_counter()
@@ -132,15 +143,17 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
         launched = time.perf_counter()
         step.wait()
         end = time.perf_counter()
-        times.append(end - start)
-        if isinstance(step, TorchStep) and i >= WARMUP_STEPS:
+        if isinstance(step, TorchStep) and len(times) >= WARMUP_STEPS:
             marks = [*step.times, recorded, launched, end]
             for phase, begin, until in zip(PHASES, marks[:-1], marks[1:], strict=True):
                 phases[phase].append(until - begin)
-        if i == 0 and backend == "xla":
+        if not times and backend == "xla":
             result["launch"] = launched - start
+        times.append(end - start)
         hosts.append(recorded - start)
-    result.update(first=times[0], steps=times[WARMUP_STEPS:], loss=float(loss), peak_megabytes=peak_megabytes())
+        if len(times) == steps:
+            result["loss"] = float(loss)
+    result.update(first=times[0], steps=times[WARMUP_STEPS:], peak_megabytes=peak_megabytes())
     result["mapped_megabytes"] = mapped_megabytes()
     if isinstance(step, TorchStep):
         result["phases"] = {phase: statistics.median(values) for phase, values in phases.items()}
@@ -152,7 +165,7 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("workload", choices=WORKLOADS)
-    parser.add_argument("backend", choices=BACKENDS)
+    parser.add_argument("backend", choices=[*BACKENDS, EXACT])
     parser.add_argument("--steps", type=int, default=20)
     arguments = parser.parse_args()
     if arguments.backend.startswith("xla"):

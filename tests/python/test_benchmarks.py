@@ -29,8 +29,9 @@ def measure(backend: str) -> dict:
 
 def test_backends_train_alike():
     eager = measure("eager")
-    assert len(eager["steps"]) == 5 and eager["first"] > 0 and eager["peak_megabytes"] > 100
-    for backend in ("xla", "xla_unmarked", "jax"):
+    assert len(eager["steps"]) >= 5 and sum(eager["steps"]) >= 0.5
+    assert eager["first"] > 0 and eager["peak_megabytes"] > 100
+    for backend in ("exact", "xla", "xla_unmarked", "jax"):
         if backend == "jax":
             pytest.importorskip("jax")
         assert measure(backend)["loss"] == pytest.approx(eager["loss"], rel=1e-3)
@@ -42,6 +43,7 @@ def result(step: float, loss: float = 1.0, first: float = 3.0) -> dict:
 
 def test_ratios_are_taken_round_by_round(compare):
     runs = {"eager": [result(1.0), result(2.0)], "xla": [result(0.5, first=4.0), result(0.8, first=0.5)]}
+    runs["exact"] = [{"loss": 1.0}]
     summary = compare.summarize(runs, "xla")
     assert (summary.lowest_ratio, summary.highest_ratio) == (0.4, 0.5)
     assert summary.ratio == pytest.approx(0.45) and summary.step == pytest.approx(0.65)
@@ -53,8 +55,15 @@ def test_ratios_are_taken_round_by_round(compare):
 
 def test_a_loss_that_differs_is_told(compare):
     runs = {"eager": [result(1.0)], "xla": [result(1.0, loss=1.002)], "jax": [result(1.0, loss=1.002)]}
-    summaries = {"mlp16": {backend: compare.summarize(runs, backend) for backend in runs}}
-    assert compare.check_losses(summaries) == ["mlp16 on xla: the loss differs from eager's by 2.0e-03"]
+    runs["exact"] = [{"loss": 1.0015}]
+    summaries = {"mlp16": {backend: compare.summarize(runs, backend) for backend in runs if backend != "exact"}}
+    (text,) = compare.check_losses(summaries)
+    assert text.startswith("mlp16 on xla: the loss differs from eager's by 2.0e-03; from that in float64 by 5.0e-04")
+    assert not compare.is_worse_than_eager(summaries)
+    runs["exact"] = [{"loss": 1.0}]
+    summaries["mlp16"]["xla"] = compare.summarize(runs, "xla")
+    summaries["mlp16"]["eager"] = compare.summarize(runs, "eager")
+    assert compare.is_worse_than_eager(summaries)
 
 
 def test_the_page_and_its_plot(compare, tmp_path: Path):
@@ -62,7 +71,8 @@ def test_the_page_and_its_plot(compare, tmp_path: Path):
     on_xla = [{**result(0.5), "phases": phases, "launch": seconds} for seconds in (2.0, 0.5)]
     runs = {"eager": [result(1.0)] * 2, "xla": on_xla, "xla_unmarked": [{"steps": [0.5], "loss": 1.0}] * 2}
     backends = list(runs)
-    summaries = {"gpt": {backend: compare.summarize(runs, backend) for backend in runs}}
+    runs["exact"] = [{"loss": 1.0}]
+    summaries = {"gpt": {backend: compare.summarize(runs, backend) for backend in backends}}
     page = compare.document({"gpt": runs}, summaries, backends, compare.Settings(2, 20, None))
     assert "| gpt | 1000.00 ms | 500.00 ms, 0.50 (0.50-0.50) | 500.00 ms, 0.50 (0.50-0.50) |" in page
     assert "| gpt | 3.00 s, then 3.00 s | 3.00 s, then 3.00 s |" in page
