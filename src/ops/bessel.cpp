@@ -264,10 +264,10 @@ const std::vector<UnaryOp>& bessel_functions() {
       {"aten::special_modified_bessel_k1", Rule::kFloating, k1},
       {"aten::special_scaled_modified_bessel_k0", Rule::kFloating, scaled_k0},
       {"aten::special_scaled_modified_bessel_k1", Rule::kFloating, scaled_k1},
-      {"aten::special_bessel_j0", Rule::kFloating, j0},
-      {"aten::special_bessel_j1", Rule::kFloating, j1},
-      {"aten::special_bessel_y0", Rule::kFloating, y0},
-      {"aten::special_bessel_y1", Rule::kFloating, y1},
+      {"aten::special_bessel_j0", Rule::kAccurate, j0},
+      {"aten::special_bessel_j1", Rule::kAccurate, j1},
+      {"aten::special_bessel_y0", Rule::kAccurate, y0},
+      {"aten::special_bessel_y1", Rule::kAccurate, y1},
       {"aten::special_spherical_bessel_j0", Rule::kFloating, spherical_j0},
   };
   return rows;

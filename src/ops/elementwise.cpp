@@ -3,12 +3,20 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/host_kernel.h"
 
 namespace torch_pjrt {
 
 bool is_reduced_floating(DType dtype) { return is_floating(dtype) && size_bytes(dtype) <= 2; }
 
 DType wide(DType dtype) { return is_reduced_floating(dtype) ? DType::kF32 : dtype; }
+
+DType accurate(DType dtype) {
+  if (!host_kernels_available()) return wide(dtype);
+  if (dtype == DType::kF32) return DType::kF64;
+  if (dtype == DType::kC64) return DType::kC128;
+  return wide(dtype);
+}
 
 ElementwiseTypes elementwise_types(Rule rule, DType result_type, DType default_floating, bool mixed) {
   switch (rule) {
@@ -21,6 +29,10 @@ ElementwiseTypes elementwise_types(Rule rule, DType result_type, DType default_f
     case Rule::kFloating: {
       const DType result = to_floating(result_type, default_floating);
       return {wide(result), result};
+    }
+    case Rule::kAccurate: {
+      const DType result = to_floating(result_type, default_floating);
+      return {accurate(result), result};
     }
   }
   TP_CHECK(false, "unknown dtype rule");

@@ -19,6 +19,7 @@ enum class Rule {
   kArithmetic,  // the same, but float16 and bfloat16 with a number or a 0-dim tensor of another dtype in float32
   kWide,        // float16 and bfloat16 in float32
   kFloating,    // as kWide, and integers and bool as the default dtype
+  kAccurate,    // as kFloating, and single precision as accurate() says
 };
 
 struct ElementwiseTypes {
@@ -31,6 +32,9 @@ ElementwiseTypes elementwise_types(Rule rule, DType result_type, DType default_f
 
 // float32 for the 8 and 16 bit floats, else the dtype itself: where ATen's CPU kernels compute.
 DType wide(DType dtype);
+// Double precision for single where the plugin is XLA's for the CPU; otherwise wide(dtype). For long sums, which
+// PyTorch's kernels for the CPU keep in double too, and for functions that XLA approximates worse than the C library.
+DType accurate(DType dtype);
 bool is_reduced_floating(DType dtype);
 
 struct UnaryOp {

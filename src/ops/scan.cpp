@@ -104,7 +104,7 @@ Values lower_cumulative(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const Value self = ctx.tensor("self");
   const DType result = accumulated_dtype(ctx, self.dtype());
-  const auto [x, dim] = read_input(ctx, cast(b, self, wide(result)));
+  const auto [x, dim] = read_input(ctx, cast(b, self, accurate(result)));
   const bool is_sum = ctx.name() == "aten::cumsum";
   const Values scanned =
       scan(b, {x}, {b.identity(is_sum ? Reduction::kAdd : Reduction::kMul, x.dtype())}, dim,

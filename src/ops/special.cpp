@@ -275,7 +275,7 @@ Values lower_polygamma(LoweringContext& ctx) {
 Values lower_mvlgamma(LoweringContext& ctx) {
   const Expr x(ctx.b, ctx.tensor("self"));
   const int64_t p = ctx.integer("p");
-  const ElementwiseTypes types = elementwise_types(Rule::kFloating, x.dtype(), default_floating(ctx));
+  const ElementwiseTypes types = elementwise_types(Rule::kAccurate, x.dtype(), default_floating(ctx));
   const Expr y = x.convert(types.compute);
   Expr sum = y.like(static_cast<double>(p * (p - 1)) * std::log(std::numbers::pi) / 4.0);
   for (int64_t i = 0; i < p; ++i) sum = sum + lgamma(y - static_cast<double>(i) / 2.0);

@@ -219,9 +219,9 @@ const std::vector<UnaryOp>& plain_functions() {
       {"aten::sigmoid", Rule::kFloating, sigmoid},
       {"aten::sinc", Rule::kFloating, sinc},
       {"aten::erf", Rule::kFloating, [](const Expr& x) { return erf(x); }},
-      {"aten::erfc", Rule::kFloating, [](const Expr& x) { return erfc(x); }},
+      {"aten::erfc", Rule::kAccurate, [](const Expr& x) { return erfc(x); }},
       {"aten::erfinv", Rule::kFloating, [](const Expr& x) { return x.unary("chlo.erf_inv"); }},
-      {"aten::lgamma", Rule::kFloating, [](const Expr& x) { return lgamma(x); }},
+      {"aten::lgamma", Rule::kAccurate, [](const Expr& x) { return lgamma(x); }},
       {"aten::digamma", Rule::kFloating, digamma},
   };
   return rows;

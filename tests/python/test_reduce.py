@@ -250,3 +250,13 @@ def test_fill_with_another_number_does_not_recompile(compiles):
 def test_variance_of_integers_is_refused(name):
     with pytest.raises(RuntimeError, match="only support floating point and complex dtypes"):
         getattr(torch, name)(torch.arange(6, device="xla"))
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("shape, dim", [((512, 24), 0), ((24, 512), 1), ((3, 200, 5), 1)])
+def test_cumulative_results_are_as_accurate_as_the_cpus(name: str, shape: tuple[int, ...], dim: int) -> None:
+    x = torch.rand(shape) * 0.1 + 0.95
+    exact = getattr(torch, name)(x.double(), dim)
+    actual, expected = (getattr(torch, name)(y, dim).cpu().double() for y in (x.to("xla"), x))
+    errors = [((y - exact) / exact).abs().max().item() for y in (actual, expected)]
+    assert errors[0] <= errors[1] * 1.01
