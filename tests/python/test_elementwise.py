@@ -489,8 +489,8 @@ def test_scalars_and_empty_tensors(shape):
     assert_same(torch.logical_not, x)
 
 
-# To half a unit in the last place of float32: computed in float64, as XLA's own approximations are up to 5,000 units off
-# near zeros of the function.
+# To half a unit in the last place of float32: computed in float64, as XLA's own approximations are up to 5,000 units
+# off near zeros of the function.
 @pytest.mark.parametrize("name", ["lgamma", "erfc", "special.bessel_j0", "special.bessel_j1", "special.bessel_y1"])
 def test_functions_computed_in_double(name: str) -> None:
     function = torch
