@@ -90,12 +90,48 @@ Value update_running(LoweringContext& ctx, std::string_view name, const Expr& ob
   return flat(momentum * observed + (1.0 - momentum) * running, ctx.tensor(name).dtype());
 }
 
+// ATen's kernels add the rows of a value whose features lie last in memory one by one: 100,000 of them lose two digits.
+// Seen as [1, chains * C, rows / chains, 1], the same memory gives as many sums of interleaved rows for each channel.
+struct Chains {
+  int64_t count = 1, channels, rows;
+  Dims order;  // of the dimensions in memory
+
+  Chains(Builder& b, Value x) : channels(x.dim(1)), rows(x.numel() / x.dim(1)), order(HostCall(b, "").order_of(x)) {
+    constexpr int64_t kMost = 64, kMostSums = 4096;  // which stay in the cache
+    if (order != features_last(x.rank())) return;
+    count = std::clamp<int64_t>(kMostSums / channels, 1, kMost);
+    while (rows % count != 0) --count;
+  }
+
+  TensorType sums(DType dtype) const { return {dtype, {count * channels}}; }
+  Value split(Builder& b, Value x) const {
+    if (count == 1) return x;
+    const Value in_rows = b.reshape(b.transpose(x, order), {1, rows / count, 1, count * channels});
+    return b.transpose(in_rows, {0, 3, 1, 2});
+  }
+  // A value for each channel, for each chain.
+  Value repeat(Builder& b, Value x) const {
+    return b.reshape(b.broadcast_to(b.reshape(x, {1, channels}), {count, channels}), {count * channels});
+  }
+  // [1, C, 1, ...]
+  Expr total(Builder& b, Value sums, const Dims& shape) const {
+    const Value of_chains = b.reshape(sums, {count, channels});
+    return {b, b.reshape(b.reduce(Reduction::kAdd, of_chains, {0}), shape)};
+  }
+};
+
 // Mean and biased variance of each channel, by ATen's kernel.
 std::pair<Expr, Expr> host_statistics(Builder& b, const Expr& x, const Channels& channels) {
-  const TensorType type{x.dtype(), {x.dims()[1]}};
+  const Chains chains(b, x);
+  const TensorType type = chains.sums(x.dtype());
   HostCall call(b, "aten::batch_norm_update_stats");
-  const Values values = call.tensor(x).none().none().attribute(0.0).result(type).result(type).emit();
-  return {Expr(b, b.reshape(values[0], channels.shape)), Expr(b, b.reshape(values[1], channels.shape))};
+  const Values values = call.tensor(chains.split(b, x)).none().none().attribute(0.0).result(type).result(type).emit();
+  const auto count = static_cast<double>(chains.count);
+  const Expr mean = chains.total(b, values[0], channels.shape) / count;
+  const Value center = chains.repeat(b, b.reshape(mean, {chains.channels}));
+  const Expr offset = Expr(b, values[0]) - Expr(b, center);
+  const Expr variance = chains.total(b, Expr(b, values[1]) + offset * offset, channels.shape) / count;
+  return {mean, variance};
 }
 
 // (output, mean, inverse deviation, running mean, running variance); the last two without value where unchanged.
@@ -157,14 +193,13 @@ Values lower_batch_norm_with_update(LoweringContext& ctx) {
   return values;
 }
 
-// The same in training, by ATen's kernel.
+// The gradients in training, by ATen's kernel.
 Values host_batch_norm_backward(LoweringContext& ctx, std::string_view saved_deviation) {
   const Value input = ctx.tensor("input");
   const TensorType type{input.dtype(), {input.dim(1)}};
   const std::vector<bool> mask = ctx.bools("output_mask");
   HostCall call(ctx.b, "aten::native_batch_norm_backward");
-  const Dims order = call.order_of(input);
-  call.tensor(ctx.tensor("grad_out"), order).tensor(input, order);
+  call.tensor(ctx.tensor("grad_out")).tensor(input);
   if (ctx.has("weight")) {
     call.tensor(ctx.tensor("weight"));
   } else {
@@ -175,18 +210,32 @@ Values host_batch_norm_backward(LoweringContext& ctx, std::string_view saved_dev
   for (size_t i = 0; i < mask.size(); ++i) {
     if (!mask[i]) {
       call.undefined_result();
-    } else if (i == 0) {
-      call.result(input.type(), order);
     } else {
-      call.result(type);
+      call.result(i == 0 ? input.type() : type);
     }
   }
   return call.emit();
 }
 
+// Gradients of weight and bias, [1, C, 1, ...], by ATen's kernel on chains of rows.
+std::pair<Expr, Expr> host_sums(LoweringContext& ctx, const Chains& chains, std::string_view saved_deviation,
+                                const Dims& shape) {
+  Builder& b = ctx.b;
+  const Value input = ctx.tensor("input");
+  HostCall call(b, "aten::native_batch_norm_backward");
+  call.tensor(chains.split(b, ctx.tensor("grad_out"))).tensor(chains.split(b, input)).none().none().none();
+  call.tensor(chains.repeat(b, ctx.tensor("save_mean"))).tensor(chains.repeat(b, ctx.tensor(saved_deviation)));
+  call.attribute(true).attribute(ctx.real("eps")).attribute(std::vector<bool>{false, true, true});
+  const TensorType type = chains.sums(input.dtype());
+  const Values sums = call.undefined_result().result(type).result(type).emit();
+  return {chains.total(b, sums[1], shape), chains.total(b, sums[2], shape)};
+}
+
 Values batch_norm_backward(LoweringContext& ctx, bool training, std::string_view saved_deviation) {
   const std::vector<bool> mask = ctx.bools("output_mask");
-  if (training && prefers_host_batch_norm(ctx.tensor("input").type())) {
+  const bool is_host = training && prefers_host_batch_norm(ctx.tensor("input").type());
+  const Chains chains(ctx.b, ctx.tensor("input"));
+  if (is_host && chains.order != features_last(ctx.tensor("input").rank())) {
     return host_batch_norm_backward(ctx, saved_deviation);
   }
   const Expr x = wide(ctx, "input");
@@ -197,8 +246,8 @@ Values batch_norm_backward(LoweringContext& ctx, bool training, std::string_view
   const Expr inverse = training ? shaped(ctx, saved_deviation, dtype, channels.shape)
                                 : inverse_deviation(ctx, shaped(ctx, "running_var", dtype, channels.shape));
   const Expr x_hat = (x - center) * inverse;
-  const Expr grad_bias = sum(grad, channels.dims);
-  const Expr grad_weight = sum(grad * x_hat, channels.dims);
+  const auto [grad_weight, grad_bias] = is_host ? host_sums(ctx, chains, saved_deviation, channels.shape)
+                                                : std::pair(sum(grad * x_hat, channels.dims), sum(grad, channels.dims));
   const auto count = static_cast<double>(channels.dims.count());
   const Expr through = training ? grad - grad_bias / count - x_hat * (grad_weight / count) : grad;
   const Expr grad_input = through * times_weight(ctx, inverse, channels.shape);

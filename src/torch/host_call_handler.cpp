@@ -326,6 +326,8 @@ void tell_version(const XLA_FFI_CallFrame& frame, XLA_FFI_Metadata& metadata) {
     metadata.api_version.minor_version = std::min(XLA_FFI_API_MINOR, frame.api->api_version.minor_version);
   }
   metadata.traits = 0;
+  // The plugin asks when the handler is registered: it runs no program yet.
+  ResultMemory::prepare();
   g_is_accepted = true;
 }
 

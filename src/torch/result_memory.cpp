@@ -96,9 +96,10 @@ class LendingAllocator final : public c10::Allocator {
   c10::Allocator* base_;
 };
 
+void ResultMemory::prepare() { LendingAllocator::install(); }
+
 ResultMemory::ResultMemory(const std::vector<at::Tensor>& results, int num_skipped)
     : results_(results), num_skipped_(num_skipped), outer_(current) {
-  LendingAllocator::install();
   for (const at::Tensor& result : results) {
     if (!result.defined() || !result.is_non_overlapping_and_dense()) continue;
     void* memory = result.mutable_data_ptr();

@@ -14,6 +14,9 @@ namespace torch_pjrt {
 
 class ResultMemory {
  public:
+  // Wraps the allocator, once. To be called where no other thread of ours runs yet: PyTorch reads its allocator without
+  // a lock. Without it results are copied.
+  static void prepare();
   // Offers the memory of those of `results` that are defined, large enough to matter, and without gaps, after so many
   // allocations of their sizes. They must live longer.
   explicit ResultMemory(const std::vector<at::Tensor>& results, int num_skipped = 0);

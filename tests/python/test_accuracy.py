@@ -39,6 +39,10 @@ def zeros(x: torch.Tensor, *sizes: int) -> torch.Tensor:
     return torch.zeros(sizes, dtype=x.dtype, device=x.device)
 
 
+def kernels(x: torch.Tensor) -> torch.Tensor:
+    return x[:, :, :3, :3].contiguous()
+
+
 def of_matrices() -> dict[str, Function]:
     functions: dict[str, Function] = {
         "cov": torch.cov,
@@ -109,8 +113,10 @@ def of_numbers() -> dict[str, Function]:
 
 def of_images() -> dict[str, Function]:
     return {
-        "conv2d": lambda x: F.conv2d(x, x[:, :, :3, :3].contiguous()),
+        "conv2d": lambda x: F.conv2d(x, kernels(x)),
         "batch_norm of images": lambda x: F.batch_norm(x, None, None, training=True),
+        # The convolution leaves features last in memory: there PyTorch's kernel adds row by row.
+        "batch_norm of a convolution": lambda x: F.batch_norm(F.conv2d(x, kernels(x)), None, None, training=True),
         "group_norm of images": lambda x: F.group_norm(x, 4),
         "instance_norm": F.instance_norm,
         "avg_pool2d": lambda x: F.avg_pool2d(x, 3, 2),
