@@ -142,6 +142,7 @@ OLDER_PLUGIN = {
     "(docs/checkpointing.md), which their StableHLO shows",
     "erf": "of float32 ends 3 * 2^-24 before 1. So `gelu` of -infinity is -infinity, where eager PyTorch has NaN, and "
     "of -30 it is -2.7e-6, where eager has -0",
+    "sums": "over space of images are one chain of additions. Measured: 17 times as far from float64's as the CPU's",
 }
 
 
