@@ -153,9 +153,8 @@ def differs_on_older_plugin(name: str) -> bool:
 
 
 @functools.cache
-def allowed(operator: str, dtype: str) -> dict[str, str]:
-    """Reasons by kind of check."""
-    are_pure = not torch_xla._XLAC.host_kernels_on()
+def reasons_of(operator: str, dtype: str, are_pure: bool) -> dict[str, str]:
+    """Reasons by kind of check, of the rows of an operator and dtype."""
     return {
         kind: row.reason
         for row in DIFFERENCES
@@ -164,3 +163,8 @@ def allowed(operator: str, dtype: str) -> dict[str, str]:
         and (row.dtypes == "*" or dtype in row.dtypes.split())
         for kind in row.kinds.split()
     }
+
+
+def allowed(operator: str, dtype: str) -> dict[str, str]:
+    """Those of the programs that the tests run."""
+    return reasons_of(operator, dtype, are_pure=not torch_xla._XLAC.host_kernels_on())
