@@ -101,6 +101,7 @@ Values lower_adaptive_avg_pool(LoweringContext& ctx) {
   const Dims input = spatial_dims(self.dims(), n);
   const Dims dims = replace_last(self.dims(), output);
   if (product(dims) == 0) return {b.splat(0, {self.dtype(), dims})};
+  if (product(input) == 0) ctx.decline("windows of nothing");
   const Value x = b.convert(self, accumulate_dtype(self.dtype()));
   if (const auto pool = equal_windows(input, output)) {
     const Value sum = sum_windows(b, *pool, x);
@@ -134,9 +135,10 @@ Values lower_adaptive_max_pool(LoweringContext& ctx) {
   const size_t n = spatial_rank(ctx);
   const Dims output = spatial_argument(ctx, "output_size");
   const Dims input = spatial_dims(self.dims(), n);
-  if (const auto pool = equal_windows(input, output)) return max_pool(b, *pool, self);
   const Dims dims = replace_last(self.dims(), output);
   if (product(dims) == 0) return {b.splat(0, {self.dtype(), dims}), b.splat(0, {DType::kS64, dims})};
+  if (product(input) == 0) ctx.decline("windows of nothing");
+  if (const auto pool = equal_windows(input, output)) return max_pool(b, *pool, self);
 
   const auto windows = all_adaptive_windows(input, output);
   const auto first = self.rank() - static_cast<int64_t>(n);

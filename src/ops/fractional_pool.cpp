@@ -53,6 +53,9 @@ Values lower_fractional_max_pool(LoweringContext& ctx) {
   const Dims leading(self.dims().begin(), self.dims().end() - spatial);
   const int64_t planes = product(leading);
   if (self.numel() == 0) ctx.decline("no elements");
+  for (const Line& line : lines) {
+    if (line.kernel < 1 || line.kernel > line.input) ctx.decline("no window fits");
+  }
   Dims outputs{planes}, windows{planes};
   for (const Line& line : lines) outputs.push_back(line.output);
   for (const Line& line : lines) windows.push_back(line.kernel);

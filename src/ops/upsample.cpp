@@ -233,6 +233,7 @@ Values interpolate(LoweringContext& ctx, Mode mode) {
   if (is_weighted || is_backward) x = ctx.b.convert(x, wide(dtype));
   for (size_t i = 0; i < output.size(); ++i) {
     const Line line{.input = input[i + 2], .output = output[i], .scale = scales[i]};
+    if (line.input < 1 || line.output < 1) ctx.decline("nothing to interpolate");
     const bool align_corners = ctx.flag("align_corners"), is_double = dtype == DType::kF64;
     const Taps taps = is_backward ? make_backward_taps(mode, line, align_corners, is_double)
                       : is_double ? make_taps<double>(mode, line, align_corners)

@@ -16,6 +16,12 @@ Builder::Impl::Impl() {
 
 const InternedType* Builder::Impl::intern(const TypeKey& key) {
   if (const auto it = interned.find(key); it != interned.end()) return &*it;
+  // The plugin would not take such a type, and with it the whole program.
+  int64_t extent = static_cast<int64_t>(size_bytes(key.dtype));
+  for (const int64_t dim : key.dims) {
+    TP_CHECK(dim >= 0, "a dimension of size ", dim);
+    TP_CHECK(dim == 0 || !__builtin_mul_overflow(extent, dim, &extent), "too many elements to count");
+  }
   TensorType type{key.dtype, key.dims};
   std::string printed = type.mlir();
   return &*interned.insert(InternedType{std::move(type), std::move(printed)}).first;
