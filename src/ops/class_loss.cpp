@@ -122,6 +122,8 @@ Expr margin_excess(LoweringContext& ctx, const Classes& classes) {
 
 Values lower_multi_margin_loss(LoweringContext& ctx) {
   const Classes classes(ctx);
+  check_range(ctx.b, classes.target(), 0, static_cast<int64_t>(classes.size()),
+              {ErrorCode::kInvalidArgument, "target out of range", std::nullopt});
   const Expr excess = margin_excess(ctx, classes);
   const Expr sum = classes.sum_over_classes(ctx.real("p") == 2.0 ? excess * excess : excess);
   return classes.reduce(sum / classes.size() * classes.target_weights());
@@ -186,6 +188,8 @@ Values lower_multilabel_margin_loss(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const Value self = ctx.tensor("self");
   const Labels labels(ctx);
+  check_range(b, ctx.tensor("target"), -1, labels.scores.dims().back(),
+              {ErrorCode::kInvalidArgument, "argument #2 'target' is out of range", std::nullopt});
   const auto classes = static_cast<double>(labels.scores.dims().back());
   const Expr loss = labels.sum(labels.sum(labels.excess, 2), 1) / classes;
   const Dims dims = self.rank() < 2 ? Dims{} : Dims{self.dim(0)};

@@ -112,15 +112,18 @@ Values lower_triangle(LoweringContext& ctx) {
 
 // [2, n]: row and column of each element of the lower or upper triangle, row by row.
 Values lower_triangle_indices(LoweringContext& ctx) {
-  constexpr int64_t kMaxListed = 1 << 16;
+  constexpr int64_t kMaxListed = 1 << 16, kMaxVisited = 1 << 22;
   const TensorType& type = ctx.output();
+  if (type.numel() == 0) return {ctx.b.splat(0, type)};
   if (type.numel() > kMaxListed) ctx.decline("more than ", kMaxListed, " indices");
+  const int64_t num_rows = ctx.integer("row"), num_columns = ctx.integer("col");
+  if (num_rows > kMaxVisited / num_columns) ctx.decline("more than ", kMaxVisited, " places to look at");
   const int64_t offset = ctx.integer("offset", 0);
   const bool lower = ctx.name() == "aten::tril_indices";
   std::vector<int64_t> rows;
   std::vector<int64_t> columns;
-  for (int64_t i = 0; i < ctx.integer("row"); ++i) {
-    for (int64_t j = 0; j < ctx.integer("col"); ++j) {
+  for (int64_t i = 0; i < num_rows; ++i) {
+    for (int64_t j = 0; j < num_columns; ++j) {
       if (lower ? j - i > offset : j - i < offset) continue;
       rows.push_back(i);
       columns.push_back(j);

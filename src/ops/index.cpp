@@ -95,9 +95,10 @@ Values lower_index_fill(LoweringContext& ctx) {
   const Value value = ctx.operand("value", self.dtype());
   const Value index = flatten(b, ctx.tensor("index"));
   if (index.numel() == 0 || self.numel() == 0) return {self};
-  if (self.rank() == 0) return {b.reshape(value, {})};
-  const int64_t dim = wrap_dim(ctx.integer("dim"), self.rank()), size = self.dim(dim);
+  const bool is_number = self.rank() == 0;
+  const int64_t dim = is_number ? 0 : wrap_dim(ctx.integer("dim"), self.rank()), size = is_number ? 1 : self.dim(dim);
   check_range(b, index, -size, size, RangeError::of_dimension(ErrorCode::kIndexError, dim, size));
+  if (is_number) return {b.reshape(value, {})};
   const Value rows = wrapped_index({b, index}, size);
   const Value hit = scatter_rows(b, b.splat(false, {DType::kPred, {size}}), 0, rows,
                                  b.splat(true, {DType::kPred, index.dims()}), replace_update());

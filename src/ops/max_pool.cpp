@@ -6,6 +6,7 @@
 #include "ops/host_kernel.h"
 #include "ops/promotion.h"
 #include "ops/registry.h"
+#include "ops/value_check.h"
 
 namespace torch_pjrt {
 
@@ -231,8 +232,13 @@ Values lower_max_unpool(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const Value self = ctx.tensor("self");
   const size_t spatial = spatial_rank(ctx);
-  const Dims leading = leading_dims(self.dims(), spatial);
-  return {scatter_into_planes(b, self, ctx.tensor("indices"), leading, ctx.ints("output_size"),
+  const Dims leading = leading_dims(self.dims(), spatial), output = ctx.ints("output_size");
+  std::string volume;
+  for (const int64_t size : output) volume += concat(volume.empty() ? "" : "x", size);
+  check_range(b, ctx.tensor("indices"), 0, product(output),
+              {ErrorCode::kInvalidArgument,
+               "Found an invalid max index: ", concat(" (output volumes are of size ", volume, ")")});
+  return {scatter_into_planes(b, self, ctx.tensor("indices"), leading, output,
                               [](const Values& pair) { return Values{pair[1]}; })};
 }
 

@@ -57,12 +57,16 @@ bool has_powers(Arguments arguments) {
 
 bool has_elements(Arguments arguments) { return arguments[0].toTensor().numel() > 0; }
 
-// (input, weight, bias, stride, padding, dilation, ...): PyTorch's shape function takes any of them.
+// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups): PyTorch's shape function takes
+// any of them.
 bool has_window(Arguments arguments) {
-  const auto padding = arguments[4].toIntVector();
-  const auto dilation = arguments[5].toIntVector();
-  return std::all_of(padding.begin(), padding.end(), [](int64_t x) { return x >= 0; }) &&
-         std::all_of(dilation.begin(), dilation.end(), [](int64_t x) { return x > 0; });
+  const auto num_spatial = static_cast<size_t>(std::max<int64_t>(arguments[0].toTensor().dim() - 2, 0));
+  const auto is_given = [&](size_t argument, int64_t least) {
+    const auto numbers = arguments[argument].toIntVector();
+    return (numbers.size() == 1 || numbers.size() == num_spatial) &&
+           std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number >= least; });
+  };
+  return is_given(3, 1) && is_given(4, 0) && is_given(5, 1) && is_given(7, 0) && arguments[8].toInt() > 0;
 }
 
 bool is_dense(Arguments arguments) {
@@ -74,6 +78,14 @@ bool has_known_approximation(Arguments arguments) {
   const auto& name = arguments.back().toStringRef();
   return name == "none" || name == "tanh";
 }
+
+bool has_lambda(Arguments arguments) {
+  const double lambda = number(arguments[1]);
+  return lambda >= 0 && lambda <= largest_number(arguments[0].toTensor().scalar_type());
+}
+
+// Bins between equal ends take them from the data.
+bool has_ends_of_bins(Arguments arguments) { return number(arguments[2]) <= number(arguments[3]); }
 
 bool has_mask_of_bools(Arguments arguments) { return arguments[1].toTensor().scalar_type() == at::kBool; }
 
@@ -95,6 +107,10 @@ bool has_fitting_number(Arguments arguments) {
   const int bits = static_cast<int>(8 * self.itemsize()) - (self.scalar_type() == at::kByte ? 0 : 1);
   const double limit = std::ldexp(1.0, bits);
   return value < limit && value >= (self.scalar_type() == at::kByte ? 0 : -limit);
+}
+
+bool has_fitting_limits(Arguments arguments) {
+  return has_fitting_number<1>(arguments) && has_fitting_number<2>(arguments);
 }
 
 // Integers are not divided by a number that is zero. What a tensor holds is looked at in the program.
@@ -188,6 +204,11 @@ constexpr NamedCheck kChecks[] = {
     {"aten::gelu", "", has_known_approximation},
     {"aten::gelu_", "", has_known_approximation},
     {"aten::gelu_backward", "", has_known_approximation},
+    {"aten::hardtanh", "", has_fitting_limits},
+    {"aten::hardtanh_", "", has_fitting_limits},
+    {"aten::softshrink", "", has_lambda},
+    {"aten::histc", "", has_ends_of_bins},
+    {"aten::renorm", "", is_not_negative<3>},
     {"aten::masked_scatter", "", has_mask_of_bools},
     {"aten::masked_scatter_", "", has_mask_of_bools},
     {"aten::native_group_norm", "", is_dense},
