@@ -22,8 +22,15 @@ void check(const Tensor& log_probs, const Tensor& targets, const Tensor& input_l
   const auto on_meta = [](const Tensor& tensor) {
     return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
   };
+  const auto on_cpu = [](const Tensor& tensor) { return at::zeros(tensor.sizes(), tensor.scalar_type()); };
+  const auto inputs = list(input_lengths), lengths = list(target_lengths);
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  at::_ctc_loss(on_meta(log_probs), on_meta(targets), list(input_lengths), list(target_lengths), blank);
+  try {
+    at::_ctc_loss(on_meta(log_probs), on_meta(targets), inputs, lengths, blank);
+  } catch (const c10::Error&) {
+    at::_ctc_loss(on_cpu(log_probs), on_cpu(targets), inputs, lengths, blank);  // its words are the ones to say
+    throw;
+  }
 }
 
 // Targets given one after the other, [sum of lengths], as [N, longest].
@@ -50,9 +57,9 @@ Tensor ctc_loss_of_tensors(const Tensor& log_probs, const Tensor& targets, const
   const bool is_batched = log_probs.dim() == 3;
   const Tensor probs = is_batched ? log_probs : log_probs.unsqueeze(1);
   const Tensor input_list = input_lengths.reshape({-1}), target_list = target_lengths.reshape({-1});
-  Tensor labels = targets.to(log_probs.device());
+  Tensor labels = targets.to(log_probs.device(), at::kLong);
   if (input_list.is_cpu() && target_list.is_cpu()) {
-    check(probs, targets, input_list, target_list, blank);
+    check(probs, labels, input_list, target_list, blank);
     if (labels.dim() == 1) labels = padded(labels, target_list.to(at::kLong));
   }
   const Tensor inputs = input_list.to(log_probs.device()), lengths = target_list.to(log_probs.device());

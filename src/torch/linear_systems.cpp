@@ -22,11 +22,19 @@ Tensor meta_of(const Tensor& tensor) {
   return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
 }
 
-// Raises what PyTorch's shape function of an operator raises, and returns its results.
+// Pivots of 1 are in range; those of 0 are not.
+Tensor ones_like_on_cpu(const Tensor& tensor) { return at::ones(tensor.sizes(), tensor.scalar_type()); }
+
+// Raises what eager PyTorch raises about an operator's arguments, and returns the results of its shape function.
 template <typename Function, typename... Tensors>
 auto call_on_meta(const Function& function, const Tensors&... tensors) {
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  return function(meta_of(tensors)...);
+  try {
+    return function(meta_of(tensors)...);
+  } catch (const std::exception&) {
+    function(ones_like_on_cpu(tensors)...);  // shape functions in Python have words of their own
+    throw;
+  }
 }
 
 // `result` with the strides of `meta`: LAPACK's, by columns.
@@ -105,6 +113,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> log_determinant(const Tensor& matrix)
 }
 
 std::tuple<Tensor, Tensor, Tensor> lu_factors(const Tensor& matrix, bool pivot) {
+  call_on_meta([&](const Tensor& meta) { return at::linalg_lu(meta, pivot); }, matrix);
   const auto [lu, pivots, info] = at::linalg_lu_factor_ex(matrix, pivot);
   return at::lu_unpack(lu, pivots);
 }
