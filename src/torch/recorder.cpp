@@ -339,6 +339,12 @@ bool has_cpu_arrays(c10::ArrayRef<c10::IValue> arguments) {
   });
 }
 
+// Operators of PyTorch's that want such a tensor beside those on a device.
+bool takes_cpu_arrays(const std::string& base_name) {
+  return !base_name.starts_with("aten::") || base_name == "aten::_pack_padded_sequence" ||
+         base_name == "aten::_ctc_loss" || base_name == "aten::_foreach_copy";
+}
+
 // Plans of all operators: the key begins with the operator's.
 Memo<CallPlan>& plans() {
   static auto* memo = new Memo<CallPlan>();
@@ -472,10 +478,14 @@ void Recorder::call_kernel(const c10::OperatorHandle& op, torch::jit::Stack* sta
   if (writes_shared_elements(info_, torch::jit::last(*stack, info_.arguments.size()))) {
     return run_on_storages(op, info_, stack, reason);
   }
+  const bool has_arrays = has_cpu_arrays(torch::jit::last(*stack, info_.arguments.size()));
+  TORCH_CHECK(!has_arrays || takes_cpu_arrays(info_.name),
+              "Expected all tensors to be on the same device, but found at least two devices, xla:", current_device(),
+              " and cpu!");
   const auto why_not = with_c10_errors([&]() -> std::optional<std::string> {
     Runtime::get();  // knows whether the plugin takes calls
     const OpInfo* info = host_kernels_on() ? aten_call(op) : nullptr;
-    if (info == nullptr || has_cpu_arrays(torch::jit::last(*stack, info->arguments.size()))) return "";
+    if (info == nullptr || has_arrays) return "";
     if (auto found = try_record(op, *info, *stack)) return found;
     num_aten_calls_->add();
     return std::nullopt;
