@@ -116,6 +116,22 @@ bool has_empty_result(const CallPlan& plan) {
                      [](const lazy::OutputSpec& spec) { return spec.is_defined && spec.type.numel() == 0; });
 }
 
+// Of the fresh results, as long as they are tensors.
+std::vector<c10::ScalarType> result_types(const CallPlan& plan, const OpInfo& info) {
+  std::vector<c10::ScalarType> types;
+  for (size_t i = 0; i < info.returns.size() && info.returns[i].kind == ReturnRule::Kind::kFresh; ++i) {
+    if (!plan.signature.outputs[i].is_defined) break;
+    types.push_back(plan.outputs[i].scalar_type);
+  }
+  return types;
+}
+
+size_t result_bytes(const CallPlan& plan) {
+  size_t bytes = 0;
+  for (const lazy::OutputSpec& spec : plan.signature.outputs) bytes += spec.is_defined ? spec.type.size_bytes() : 0;
+  return bytes;
+}
+
 // Fresh results without elements have strides, too, which the CPU's kernel tells at no cost.
 void follow_cpu_strides_of_empty(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                                  c10::ArrayRef<c10::IValue> arguments) {
@@ -200,6 +216,8 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
       add_slot(plan.signature, lazy::ScalarKind::kInt);
     }
     plan_outputs(plan, op, info, arguments);
+    plan.fallback_reason = objection_of_cpu(op, info, arguments, result_types(plan, info), result_bytes(plan));
+    if (plan.fallback_reason) return plan;
     confirm_by_lowering(plan);
     if (cpu_lacks_kernel(op, info, arguments)) plan.fallback_reason = "the CPU has no kernel for these dtypes";
   } catch (const Error& error) {

@@ -127,6 +127,50 @@ bool refuses_dtypes(const c10::OperatorHandle& op, torch::jit::Stack stack) {
   return false;
 }
 
+// Whether the CPU's kernel would read memory that is not the arguments': pivots of zero, statistics of another number
+// of channels, or none where they are wanted.
+bool would_crash(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  constexpr std::string_view kTakePivots[] = {"aten::linalg_lu_solve", "aten::lu_unpack", "aten::linalg_ldl_solve"};
+  if (std::find(std::begin(kTakePivots), std::end(kTakePivots), info.name) != std::end(kTakePivots)) return true;
+  if (info.name.find("batch_norm") == std::string::npos || !arguments[0].isTensor()) return false;
+  const at::Tensor& input = arguments[0].toTensor();
+  const int64_t channels = input.dim() > 1 ? input.size(1) : 0;
+  bool has_statistics = false, wants_statistics = false;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& name = info.schema.argument_names[i];
+    if (arguments[i].isBool() && name.starts_with("train")) wants_statistics = !arguments[i].toBool();
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
+    const at::Tensor& tensor = arguments[i].toTensor();
+    if (tensor.dim() <= 1 && tensor.numel() != channels) return true;
+    has_statistics = has_statistics || name == "running_mean";
+  }
+  return wants_statistics && !has_statistics;
+}
+
+// Operators that take neither zeros nor ones: lengths must add up.
+bool looks_at_lengths(const OpInfo& info) {
+  return info.name == "aten::segment_reduce" || info.name == "aten::repeat_interleave";
+}
+
+// One floating-point dtype, perhaps beside indices and masks: what programs call again and again.
+bool has_usual_dtypes(c10::ArrayRef<c10::IValue> arguments) {
+  std::optional<c10::ScalarType> found;
+  bool is_usual = true;
+  const auto look = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kBool) return;
+    is_usual = is_usual && tensor.is_floating_point() && found.value_or(tensor.scalar_type()) == tensor.scalar_type();
+    found = tensor.scalar_type();
+  };
+  for (const c10::IValue& value : arguments) {
+    if (value.isTensor()) look(value.toTensor());
+    if (!value.isList()) continue;
+    for (const c10::IValue& item : value.toListRef()) {
+      if (item.isTensor()) look(item.toTensor());
+    }
+  }
+  return is_usual && found;
+}
+
 bool has_out(const OpInfo& info) {
   return std::any_of(info.arguments.begin(), info.arguments.end(),
                      [](const ArgumentRule& rule) { return rule.is_out; });
@@ -283,6 +327,37 @@ bool cpu_lacks_kernel(const c10::OperatorHandle& op, const OpInfo& info, c10::Ar
   if (info.entry->random || !takes_any_sizes(*info.entry)) return false;
   return refuses_dtypes(op, StandIns(info, StandIns::Kind::kOneElement).make(arguments)) &&
          refuses_dtypes(op, StandIns(info, StandIns::Kind::kWideElement).make(arguments));
+}
+
+std::optional<std::string> objection_of_cpu(const c10::OperatorHandle& op, const OpInfo& info,
+                                            c10::ArrayRef<c10::IValue> arguments,
+                                            c10::ArrayRef<c10::ScalarType> results, size_t result_bytes) {
+  constexpr size_t kMaxUsualBytes = size_t{1} << 16;
+  const bool is_usual = has_usual_dtypes(arguments);
+  // Other operators need not have a kernel on the CPU.
+  if (!info.name.starts_with("aten::") || would_crash(info, arguments) || looks_at_lengths(info)) return std::nullopt;
+  if (total_bytes(arguments) + result_bytes > (is_usual ? kMaxUsualBytes : kMaxTrialBytes)) return std::nullopt;
+  const auto kept = keep_generator(info);
+  torch::jit::Stack stack = StandIns(info, StandIns::Kind::kCpu, 0).make(arguments);
+  const auto refusal = call_unheard(op, stack);
+  if (!refusal) {
+    // Accelerators keep the statistics of half types in float32.
+    const bool is_free = is_usual || info.name.find("norm") != std::string::npos;
+    for (size_t i = 0; !is_free && i < std::min(results.size(), stack.size()); ++i) {
+      if (stack[i].isTensor() && stack[i].toTensor().defined() && stack[i].toTensor().scalar_type() != results[i]) {
+        return "the CPU's kernel has results of another dtype";
+      }
+    }
+    return std::nullopt;
+  }
+  // The dispatcher's words, and a kernel's for types that accelerators have.
+  if (refusal->says("Could not run") || refusal->says("for 'Half'") || refusal->says("for 'BFloat16'")) {
+    return std::nullopt;
+  }
+  stack = StandIns(info, StandIns::Kind::kCpu, 1).make(arguments);
+  const auto of_ones = call_unheard(op, stack);
+  if (!of_ones || of_ones->words != refusal->words) return std::nullopt;
+  return "the CPU's kernel refuses it";  // and says so when it is called
 }
 
 }  // namespace torch_pjrt

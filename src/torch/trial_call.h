@@ -64,5 +64,12 @@ std::vector<at::Tensor> on_shrunk(const c10::OperatorHandle& op, const OpInfo& i
 // True when the CPU raises NotImplementedError for these dtypes. An operator that the CPU has for float32 works for the
 // smaller floats too: accelerators have the kernels that the CPU lacks.
 bool cpu_lacks_kernel(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+// Why the CPU's kernel is to run a call instead: it refuses such arguments whatever their values are (meta kernels let
+// much pass, such as operands of different dtypes), or its results are of other dtypes than `results`; nullopt when
+// neither is known. `result_bytes` bounds the time, as the arguments' sizes do. NotImplementedError for the smaller
+// floats counts for nothing.
+std::optional<std::string> objection_of_cpu(const c10::OperatorHandle& op, const OpInfo& info,
+                                            c10::ArrayRef<c10::IValue> arguments,
+                                            c10::ArrayRef<c10::ScalarType> results, size_t result_bytes);
 
 }  // namespace torch_pjrt
