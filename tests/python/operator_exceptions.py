@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 
 import torch_xla
 
@@ -136,6 +137,92 @@ DIFFERENCES = [
     Row("multinomial", "error-inputs", "the CPU words the same refusal by algorithm"),
 ]
 
+
+@dataclasses.dataclass(frozen=True)
+class MutationRow:
+    operators: str  # "*" is all; a name without a variant is all its variants
+    pattern: str  # found in what test_operator_mutations.py says of a difference
+    reason: str
+
+
+KNOWN_MUTATIONS = [
+    MutationRow(
+        "*",
+        r"xla: no error; CPU: NotImplementedError: .* not implemented for '(Half|BFloat16)'",
+        "accelerators have the kernels of half types that the CPU lacks",
+    ),
+    MutationRow(
+        "as_strided_scatter atleast_1d atleast_2d atleast_3d broadcast_tensors diagonal_scatter expand_as narrow "
+        "reshape_as resize_as_ select_scatter slice_scatter to view_as",
+        r"on the CPU: no error",
+        "sizes are all that is read of it, or it is copied: PyTorch takes it on any device",
+    ),
+    MutationRow(
+        "_unsafe_masked_index _unsafe_masked_index_put_accumulate index_put",
+        r"on the CPU: no error",
+        "indices may be on the CPU, like those of x[indices]",
+    ),
+    MutationRow("resize_", r"negative dimension .* integer multiplication overflow", "the same refusal, found later"),
+    MutationRow(
+        "nn.functional.normalize norm",
+        r"xla: \w+: (norm\(\)|only valid string values)|dim must be a 2-tuple|cannot compute the -inf norm on",
+        "torch.norm of devices that PyTorch's Python does not list is another operator, with words of its own",
+    ),
+    MutationRow(
+        "addbmm addmm baddbmm addmv",
+        r"\['(alpha|beta)'\] as (nan|inf): ",
+        "whether BLAS multiplies the operands or the sum is unspecified, and so what becomes of infinity",
+    ),
+    MutationRow(
+        "addmv", r"with an empty first dimension: \[0\]", "the CPU forgets to broadcast a result of no elements"
+    ),
+    MutationRow(
+        "_softmax_backward_data", r"argument \[2\] as", "the CPU's kernel misreads a dtype that is not its own"
+    ),
+    MutationRow("ldexp", r"\"ldexp_cpu_exp\" not implemented for 'Bool'", "a kernel that PyTorch has on the CPU alone"),
+    MutationRow(
+        "linalg.lu_solve lu_solve lu_unpack",
+        r"(Pivots given to lu_solve|pivots passed to lu_unpack) must",
+        "PyTorch looks at the values of pivots on the CPU alone",
+    ),
+    MutationRow(
+        "native_group_norm", r"of bfloat16: .* torch.bfloat16 xla:0, not", "statistics where a half type is mixed"
+    ),
+    MutationRow(
+        "_upsample_bilinear2d_aa",
+        r"\['output_size'\]\[1\] as True",
+        "the CPU's kernel repeats the first row where the result is one element wide",
+    ),
+    MutationRow(
+        "triangular_solve",
+        r"input with an empty last dimension: Tensor-likes",
+        "the CPU leaves the copy of the matrix unwritten when there is nothing to solve",
+    ),
+    MutationRow("native_dropout_backward", r"argument \[1\] as (nan|inf)", "dropped elements are 0 whatever the scale"),
+    MutationRow("grid_sampler_2d grid_sampler_3d", r"argument \[[12]\] as", "numbers of modes that there are not"),
+    MutationRow("nn.functional.ctc_loss", r"on the CPU: no error", "targets may be on the CPU"),
+    MutationRow("_segment_reduce", r"\['(lengths|offsets)'\] with", "without a result nothing is computed"),
+    MutationRow(
+        "linalg.vector_norm",
+        r"\['ord'\] as (100|4611686018427387904): .* but got inf",
+        "powers overflow float32, as on other accelerators; the CPU adds them in float64",
+    ),
+    MutationRow("special.bessel_j0 special.bessel_j1", r"input of float64: ", "3e-7 absolute"),
+    MutationRow("polygamma special.polygamma", r"as 4611686018427387904: Tensor-likes", "infinity times zero"),
+]
+
+# What ends the process, or never ends, in PyTorch's CPU kernels, and so cannot be compared.
+CRASHES_CPU = [
+    MutationRow("lu_unpack", r"argument \[0\] ", "pivots of another number than rows are read beyond their end"),
+    MutationRow(
+        "native_batch_norm _native_batch_norm_legit _batch_norm_with_update",
+        r"argument \[[0-4]\] with|negated",
+        "weights and statistics of another size than the channels are read beyond their end, or when there are none",
+    ),
+    MutationRow("_segment_reduce.offsets", r"input with", "offsets beyond the data are not looked at"),
+    MutationRow("nn.functional.max_pool1d", r"\['kernel_size'\]\[0\] as 4611686018427387904", "counts to there"),
+]
+
 # What the older CPU plugin (xla-cpu-pjrt 0.0.1) does otherwise, and tests allow there by these names.
 OLDER_PLUGIN = {
     "barrier": "is dropped before equal computations are merged, so programs guard one by some more operations "
@@ -168,3 +255,19 @@ def reasons_of(operator: str, dtype: str, are_pure: bool) -> dict[str, str]:
 def allowed(operator: str, dtype: str) -> dict[str, str]:
     """Those of the programs that the tests run."""
     return reasons_of(operator, dtype, are_pure=not torch_xla._XLAC.host_kernels_on())
+
+
+def _has_row(rows: list[MutationRow], operator: str, text: str) -> bool:
+    def is_about(row: MutationRow) -> bool:
+        names = row.operators.split()
+        return row.operators == "*" or operator in names or operator.rpartition(".")[0] in names
+
+    return any(is_about(row) and re.search(row.pattern, text) for row in rows)
+
+
+def is_known_mutation(operator: str, text: str) -> bool:
+    return _has_row(KNOWN_MUTATIONS, operator, text)
+
+
+def crashes_cpu(operator: str, mutation: str) -> bool:
+    return _has_row(CRASHES_CPU, operator, mutation)
