@@ -207,7 +207,31 @@ KNOWN_MUTATIONS = [
         r"\['ord'\] as (100|4611686018427387904): .* but got inf",
         "powers overflow float32, as on other accelerators; the CPU adds them in float64",
     ),
-    MutationRow("special.bessel_j0 special.bessel_j1", r"input of float64: ", "3e-7 absolute"),
+    MutationRow("special.bessel_j1", r"input of float64: ", "3e-7 absolute beside a zero"),
+    MutationRow(
+        "masked_scatter",
+        r"CPU: RuntimeError: Number of elements of source",
+        "the mask's number is known by the program",
+    ),
+    MutationRow(
+        "nn.functional.linear nn.functional.multi_head_attention_forward nn.functional.linear_cross_entropy",
+        r"(m1 and m2|mat1|mat2|The expanded size of|argument \[1\] with a dimension more)",
+        "linear is composed of other operators, whose words differ; a bias of another dtype is taken",
+    ),
+    MutationRow("index_add", r"CPU: IndexError: index out of range in self", "words for a tensor without dimensions"),
+    MutationRow(
+        "nn.functional.embedding_bag",
+        r"CPU: RuntimeError: (Expected |Index |offsets)|argument \[0\] of bool",
+        "indices, offsets and mixed dtypes are looked at by the CPU's kernel alone",
+    ),
+    MutationRow("nn.functional.huber_loss", r"\['delta'\] as nan", "the number is not looked at"),
+    MutationRow("nn.functional.smooth_l1_loss", r"\['beta'\] as nan", "the number is not looked at"),
+    MutationRow(
+        "nonzero_static", r"\['size'\] as 4611686018427387904", "sizes whose product XLA cannot count, beside one of 0"
+    ),
+    MutationRow("resize_ resize_as_", r": Tensor-likes", "new elements are whatever memory held"),
+    MutationRow("unravel_index", r"xla: RuntimeError: ZeroDivisionError", "found by the program, in C++"),
+    MutationRow("masked.norm", r"argument \[0\] as nan", "the CPU's kernel forgets an order that is no number"),
     MutationRow("polygamma special.polygamma", r"as 4611686018427387904: Tensor-likes", "infinity times zero"),
 ]
 

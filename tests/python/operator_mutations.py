@@ -136,6 +136,7 @@ class Mutations(Comparison):
         super().__init__(op, dtype, compare_values)
         self.refusals = 0
         self.comparing = ""
+        self.refused: list[tuple[str, SampleInput, Outcome]] = []
 
     def run_mutations(self, num_samples: int, is_wanted: Callable[[str], bool]) -> list[Difference]:
         with warnings.catch_warnings():
@@ -147,8 +148,12 @@ class Mutations(Comparison):
                         self.compare_mutated(name, mutated)
                     if len(self.pairs) >= SAMPLES_A_PROGRAM:
                         self.compare_pairs()
+                # A program that fails would take the values of other calls with it.
+                self.compare_pairs()
+                for refused in self.refused:
+                    self.compare_refused(*refused)
+                self.refused.clear()
                 self.compare_one_on_cpu(f"sample {i}", sample, is_wanted)
-            self.compare_pairs()
         return self.differences
 
     def first_samples(self, num_samples: int) -> Iterator[tuple[int, SampleInput]]:
@@ -160,13 +165,17 @@ class Mutations(Comparison):
     def compare_mutated(self, where: str, sample: SampleInput) -> None:
         actual, expected = self.on_both(sample)
         theirs = outcome(self.call(self.op, expected, "cpu"))
-        if theirs.error is None:
-            mine = outcome(self.call(self.op, actual, "xla"))
+        if theirs.error is not None:
+            self.refused.append((where, actual, theirs))
         else:
-            self.refusals += 1
-            mine = self.refusal(actual)
-        if theirs.error is None or mine.error is None:
+            mine = outcome(self.call(self.op, actual, "xla"))
             self.add("value", where, mine, theirs, self.exactly(self.op, sample))
+
+    def compare_refused(self, where: str, sample: SampleInput, theirs: Outcome) -> None:
+        self.refusals += 1
+        mine = self.refusal(sample)
+        if mine.error is None:
+            self.add("error", where, mine, theirs)
             return
         self.cases += 1
         words = [without_device(in_words(x.error)) for x in (mine, theirs)]

@@ -21,6 +21,8 @@ from torch.testing._internal.opinfo.core import OpInfo
 
 import torch_xla
 
+pytestmark = pytest.mark.slow
+
 IS_FULL = os.environ.get("TORCH_PJRT_MUTATIONS") == "full"
 DTYPES = (torch.float32, torch.int64, torch.complex64) if IS_FULL else (torch.float32,)
 NUM_SAMPLES = 3 if IS_FULL else 1
