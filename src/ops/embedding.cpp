@@ -1,5 +1,7 @@
 // Embedding lookup: weight [V, D], indices [*] -> [*, D]; its dense gradient, its in-place renormalisation, and bags of
 // embeddings: indices [N] cut into B bags -> [B, D].
+#include <limits>
+
 #include "ops/indexing.h"
 #include "ops/promotion.h"
 #include "ops/reduction.h"
@@ -106,12 +108,32 @@ Value padded_sizes(LoweringContext& ctx, const Expr& sizes) {
   return ctx.b.pad(sizes, ctx.b.constant(0, sizes.dtype()), {0}, {wanted - count});
 }
 
+// PyTorch's fbgemm kernels have other words for an index, which tell how many threads shared the bags.
+void check_bags(Builder& b, Value weight, Value indices, Value offsets) {
+  const int64_t count = indices.numel(), last = offsets.numel() - 1;
+  if (last >= 0) {
+    check_range(b, b.slice_dim(offsets, 0, 0, 1), 0, 1,
+                {ErrorCode::kInvalidArgument,
+                 "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                 "However, got ",
+                 ""});
+    check_range(b, b.slice_dim(offsets, 0, last, last + 1), std::numeric_limits<int64_t>::min(), count + 1,
+                {ErrorCode::kInvalidArgument,
+                 concat("offsets[-1] can not be greater than input's length ", count, " but got offsets[-1] of "), ""});
+  }
+  check_range(b, indices, 0, weight.dim(0),
+              {ErrorCode::kInvalidArgument,
+               "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", ""});
+}
+
 // (output, bag of each index, size of each bag, index of each maximum).
 Values lower_embedding_bag(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const Value weight = ctx.tensor("weight");
-  const Expr indices(b, ctx.tensor("indices"));
   const Value starts = ctx.tensor("offsets");
+  const Value given = ctx.tensor("indices");
+  const Expr indices(b, given.dtype() == DType::kPred ? b.convert(given, starts.dtype()) : given);
+  check_bags(b, weight, indices, starts);
   const int64_t count = starts.numel() - (ctx.flag("include_last_offset") ? 1 : 0);
   const Expr offsets(b, b.slice_dim(starts, 0, 0, count));
   const Expr bags = bag_numbers(b, offsets, indices.value().numel());

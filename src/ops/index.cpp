@@ -1,4 +1,6 @@
 // Reading by index and by mask: index_select, gather, advanced indexing, masked_fill, searchsorted.
+#include <limits>
+
 #include "ops/indexing.h"
 #include "ops/registry.h"
 
@@ -71,6 +73,8 @@ Values lower_masked_scatter(LoweringContext& ctx) {
   Builder& b = ctx.b;
   const auto [mask, self] = b.broadcast_pair(b.convert(ctx.tensor("mask"), DType::kPred), ctx.tensor("self"));
   const Value source = flatten(b, ctx.tensor("source"));
+  check_count_set(b, mask, 0, source.numel() + 1,
+                  {ErrorCode::kInvalidArgument, "Number of elements of source < number of ones in mask", std::nullopt});
   if (source.numel() == 0 || self.numel() == 0) return {self};
   const Expr ranks = ranks_of_set(b, flatten(b, mask));
   const Value taken = b.reshape(take_rows(b, source, 0, ranks), self.dims());
@@ -180,6 +184,22 @@ Values lower_nonzero_static(LoweringContext& ctx) {
   return {b.concatenate(columns, 1)};
 }
 
+// int64 [*] -> [*, num_classes]
+Values lower_one_hot(LoweringContext& ctx) {
+  Builder& b = ctx.b;
+  const Value self = ctx.tensor("self");
+  const int64_t classes = ctx.integer("num_classes");
+  if (classes < 1 || self.dtype() != DType::kS64) ctx.decline("the CPU looks at the values or refuses them");
+  check_range(b, self, 0, std::numeric_limits<int64_t>::max(),
+              {ErrorCode::kInvalidArgument, "Class values must be non-negative.", std::nullopt});
+  check_range(b, self, std::numeric_limits<int64_t>::min(), classes,
+              {ErrorCode::kInvalidArgument, "Class values must be smaller than num_classes.", std::nullopt});
+  Dims dims = self.dims();
+  dims.push_back(classes);
+  const Expr number(b, b.iota({DType::kS64, dims}, self.rank()));
+  return {(number == Expr(b, b.unsqueeze(self, self.rank()))).convert(DType::kS64)};
+}
+
 }  // namespace
 
 const OpTable& index_ops() {
@@ -198,6 +218,7 @@ const OpTable& index_ops() {
       {.name = "aten::bucketize", .lower = lower_bucketize},
       {.name = "aten::isin", .lower = lower_isin},
       {.name = "aten::repeat_interleave", .lower = lower_repeat_interleave},
+      {.name = "aten::one_hot", .lower = lower_one_hot, .override_implicit = true},
       {.name = "aten::nonzero_static", .lower = lower_nonzero_static},
   };
   return table;

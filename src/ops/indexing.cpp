@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "ops/host_kernel.h"
 #include "ops/scan.h"
 
 namespace torch_pjrt {
@@ -251,6 +252,11 @@ Value scan(Builder& b, Reduction reduction, Value x, int64_t dim) {
 Expr ranks_of_set(Builder& b, Value mask) {
   const Expr ones(b, b.convert(mask, index_dtype(mask.numel())));
   return Expr(b, scan(b, Reduction::kAdd, ones, 0)) - ones;
+}
+
+void check_count_set(Builder& b, Value mask, int64_t low, int64_t high, const RangeError& error) {
+  if (!host_kernels_on()) return;
+  check_range(b, b.reduce(Reduction::kAdd, b.convert(mask, DType::kS64), range(0, mask.rank())), low, high, error);
 }
 
 namespace {

@@ -71,6 +71,8 @@ class AdvancedIndex {
 stablehlo::Value scan(stablehlo::Builder& b, stablehlo::Reduction reduction, stablehlo::Value x, int64_t dim);
 // For a 1-D mask, the number of set elements before each one, as index_dtype of its size.
 Expr ranks_of_set(stablehlo::Builder& b, stablehlo::Value mask);
+// Checks how many elements of a mask, of any dimensions, are set.
+void check_count_set(stablehlo::Builder& b, stablehlo::Value mask, int64_t low, int64_t high, const RangeError& error);
 
 // For each value the insertion point into its row of `sequence` [rows, n], which begins at `row_starts` in the flat
 // sequence; `sorter` reorders each row. After equal elements when `right`. NaN come last. `row_starts` has the dims of

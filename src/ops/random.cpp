@@ -54,6 +54,10 @@ Expr draw_normal(LoweringContext& ctx, const TensorType& type) {
 Expr normal_sample(LoweringContext& ctx, double mean, double std) {
   const TensorType& type = ctx.output();
   const Expr z = draw_normal(ctx, type);
+  if (ctx.is_tensor("std")) {
+    const Expr deviation(ctx.b, ctx.tensor("std"));
+    require(ctx.b, deviation >= 0.0, "normal expects all elements of std >= 0.0");
+  }
   return z * number(ctx, "std", z.dtype(), std) + number(ctx, "mean", z.dtype(), mean);
 }
 

@@ -150,6 +150,23 @@ Values lower_index_reduce(LoweringContext& ctx) {
   return {ctx.b.reshape(result, ctx.tensor("self").dims())};
 }
 
+// As many elements of the mask are set as there are values.
+void check_count(Builder& b, Value self, Value mask, int64_t first, Value values, int64_t count) {
+  Dims before(self.dims().begin(), self.dims().begin() + first);
+  Dims after(self.dims().begin() + first + mask.rank(), self.dims().end());
+  const auto list = [](const Dims& dims) {
+    std::string text;
+    for (const int64_t size : dims) text += concat(text.empty() ? "" : ", ", size);
+    return text;
+  };
+  const std::string head = list(before), tail = list(after);
+  check_count_set(b, mask, count, count + 1,
+                  {ErrorCode::kInvalidArgument,
+                   concat("shape mismatch: value tensor of shape [", list(values.dims()),
+                          "] cannot be broadcast to indexing result of shape [", head, head.empty() ? "" : ", "),
+                   concat(tail.empty() ? "" : ", ", tail, "]")});
+}
+
 // self[mask] = values, where `mask` covers dimensions [first, first + mask.rank()). A value for each set element is
 // found by counting; one value for all of them is a select.
 Value write_masked(Builder& b, Value self, Value mask, int64_t first, Value values, bool accumulate) {
@@ -168,6 +185,7 @@ Value write_masked(Builder& b, Value self, Value mask, int64_t first, Value valu
     dims.insert(dims.end(), values.dims().begin() + counted + 1, values.dims().end());
     update = b.broadcast_to(b.reshape(values, dims), self.dims());
   } else {
+    check_count(b, self, mask, first, values, values.dim(counted));
     if (values.dim(counted) == 0) return self;
     const Value ranks = ranks_of_set(b, flatten(b, mask));
     const Value rows = take_rows(b, values, counted, b.reshape(ranks, mask.dims()));

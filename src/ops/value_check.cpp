@@ -32,7 +32,11 @@ OperandCheckScope* OperandCheckScope::current() { return current_scope; }
 void OperandCheckScope::add(stablehlo::Value index, OperandCheck check) {
   const stablehlo::StridedSource source = b_.source_of(index);
   const auto found = std::find(operands_.begin(), operands_.end(), source.base);
-  if (found == operands_.end() || !source.starts.empty() || index.numel() != source.base.numel()) return;
+  if (found == operands_.end() || !source.starts.empty()) return;
+  if (index.numel() != source.base.numel()) {
+    if (index.numel() != 1) return;
+    check.element = source.offset;
+  }
   check.operand = static_cast<size_t>(found - operands_.begin());
   checks.push_back(std::move(check));
 }
@@ -40,7 +44,8 @@ void OperandCheckScope::add(stablehlo::Value index, OperandCheck check) {
 void check_range(stablehlo::Builder& b, stablehlo::Value index, int64_t low, int64_t high, const RangeError& error,
                  std::optional<int64_t> except) {
   if (!host_kernels_on() || index.numel() == 0) return;
-  if (auto* scope = OperandCheckScope::current()) scope->add(index, {0, low, high, error, except});
+  if (auto* scope = OperandCheckScope::current())
+    scope->add(index, {.operand = 0, .low = low, .high = high, .error = error, .except = except});
   const Expr x(b, index);
   const Expr checked = except ? select(x == static_cast<double>(*except), static_cast<double>(low), x) : x;
   HostCall call(b, kCheckRange);

@@ -32,12 +32,14 @@ struct RangeError {
 void check_range(stablehlo::Builder& b, stablehlo::Value index, int64_t low, int64_t high, const RangeError& error,
                  std::optional<int64_t> except = std::nullopt);
 
-// A check_range of all elements of an operand. Where they are known when the operator is called, it throws there.
+// A check_range of all elements of an operand, or of one. Where they are known when the operator is called, it throws
+// there.
 struct OperandCheck {
   size_t operand;
   int64_t low, high;
   RangeError error;
   std::optional<int64_t> except;
+  std::optional<int64_t> element = std::nullopt;  // in row-major order
 
   bool accepts(int64_t index) const { return (index >= low && index < high) || index == except; }
 };
@@ -53,7 +55,7 @@ class OperandCheckScope {
   std::vector<OperandCheck> checks;
 
   static OperandCheckScope* current();
-  // `check` without its operand, which is added if all of `index` is one.
+  // `check` without its operand, which is added if `index` is all of one, or an element of it.
   void add(stablehlo::Value index, OperandCheck check);
 
  private:

@@ -48,11 +48,22 @@ void check_each(const OperandCheck& check, const T* elements, at::IntArrayRef si
   }
 }
 
+// Where an element of a tensor, counted in row-major order, lies in its storage.
+int64_t position_of(const at::Tensor& tensor, int64_t element) {
+  int64_t position = tensor.storage_offset();
+  for (int64_t dim = tensor.dim() - 1; dim >= 0; --dim) {
+    position += element % tensor.size(dim) * tensor.stride(dim);
+    element /= tensor.size(dim);
+  }
+  return position;
+}
+
 template <typename T>
 void check_known(const OperandCheck& check, const DeviceValue& data, const at::Tensor& index) {
   const auto* elements = static_cast<const T*>(data.buffers()[0].unsafe_pointer());
   if (!data.has_extent()) set_extent(data, elements);
   if (data.is_within(check.low, check.high)) return;
+  if (check.element) return check_each(check, elements + position_of(index, *check.element), {}, {});
   // The whole storage is not; perhaps this view of it is.
   check_each(check, elements + index.storage_offset(), index.sizes(), index.strides());
 }
