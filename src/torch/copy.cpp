@@ -131,5 +131,15 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
 
 TORCH_LIBRARY_IMPL(aten, CPU, m) { m.impl("_to_copy", to_copy); }
 
+// PyTorch would hand over a copy of a conjugate or negative view: the schema does not say that `dst` is written.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
+}
+
 }  // namespace
 }  // namespace torch_pjrt

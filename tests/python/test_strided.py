@@ -80,3 +80,25 @@ def test_view_as_another_dtype(source, target):
     if target == torch.bool and source not in (torch.bool, torch.uint8):
         x = torch.zeros(4, 16, dtype=source)
     assert torch.equal(on_xla(x).view(target).cpu(), x.view(target))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda z: z.copy_(torch.full_like(z, 1 + 2j)),
+        lambda z: z.copy_(torch.full((3,), 1 + 2j)),
+        lambda z: z.add_(1j),
+        lambda z: z.sqrt_(),
+        lambda z: z[1:].fill_(2j),
+        lambda z: z.imag.zero_(),
+        lambda z: z.imag[:2].add_(4),
+        lambda z: z.__setitem__(torch.tensor([1], device=z.device), 1j),
+        lambda z: torch.add(torch.ones_like(z), 1j, out=z),
+    ],
+    ids=["copy", "copy from the host", "add", "sqrt", "fill", "zero imag", "add imag", "setitem", "out"],
+)
+def test_writes_through_a_conjugate_view_are_seen(write):
+    base = torch.tensor([1 + 2j, 3 - 1j, 2j])
+    other = on_xla(base)
+    write(base.conj()), write(other.conj())
+    torch.testing.assert_close(other.cpu(), base)
