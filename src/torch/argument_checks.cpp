@@ -94,19 +94,40 @@ bool has_boundaries_in_one_dimension(Arguments arguments) { return arguments[1].
 bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false); }
 
 // A number that a tensor is filled with is one of its dtype: real, and not too large.
+bool fits(const c10::IValue& filling, c10::ScalarType dtype) {
+  if (filling.toScalar().isComplex()) return c10::isComplexType(dtype);
+  if (c10::isFloatingType(dtype)) {
+    const double value = std::abs(number(filling));
+    return !(value > largest_number(dtype)) || std::isinf(value);
+  }
+  if (!c10::isIntegralType(dtype, /*includeBool=*/false)) return true;
+  const double value = number(filling);
+  const int bits = static_cast<int>(8 * c10::elementSize(dtype)) - (dtype == at::kByte ? 0 : 1);
+  const double limit = std::ldexp(1.0, bits);
+  return value < limit && value >= (dtype == at::kByte ? 0 : -limit);
+}
+
 template <size_t index>
 bool has_fitting_number(Arguments arguments) {
-  const at::Tensor& self = arguments[0].toTensor();
-  if (arguments[index].toScalar().isComplex()) return self.is_complex();
-  if (self.is_floating_point()) {
-    const double value = std::abs(number(arguments[index]));
-    return !(value > largest_number(self.scalar_type())) || std::isinf(value);
-  }
-  if (!is_integral(self)) return true;
-  const double value = number(arguments[index]);
-  const int bits = static_cast<int>(8 * self.itemsize()) - (self.scalar_type() == at::kByte ? 0 : 1);
-  const double limit = std::ldexp(1.0, bits);
-  return value < limit && value >= (self.scalar_type() == at::kByte ? 0 : -limit);
+  return fits(arguments[index], arguments[0].toTensor().scalar_type());
+}
+
+// Without a dtype the number's own is meant, or the first argument's where that is a tensor.
+template <size_t index, size_t dtype>
+bool makes_fitting_number(Arguments arguments) {
+  if (!arguments[dtype].isNone()) return fits(arguments[index], arguments[dtype].toScalarType());
+  return !arguments[0].isTensor() || has_fitting_number<index>(arguments);
+}
+
+// Bounds of integers that are integers themselves; others promote.
+template <size_t... bounds>
+bool has_fitting_bounds(Arguments arguments) {
+  const c10::ScalarType dtype = arguments[0].toTensor().scalar_type();
+  const auto is_fitting = [&](const c10::IValue& bound) {
+    if (bound.isNone() || !bound.toScalar().isIntegral(/*includeBool=*/false)) return true;
+    return !c10::isIntegralType(dtype, /*includeBool=*/false) || fits(bound, dtype);
+  };
+  return (is_fitting(arguments[bounds]) && ...);
 }
 
 bool has_fitting_limits(Arguments arguments) {
@@ -167,6 +188,20 @@ constexpr NamedCheck kChecks[] = {
     {"aten::convolution", "", has_window},
     {"aten::convolution_overrideable", "", has_window},
     {"aten::fill_", "Scalar", has_fitting_number<1>},
+    {"aten::full", "", makes_fitting_number<1, 2>},
+    {"aten::full_like", "", makes_fitting_number<1, 2>},
+    {"aten::scalar_tensor", "", makes_fitting_number<0, 1>},
+    {"aten::constant_pad_nd", "", has_fitting_number<2>},
+    {"aten::index_fill", "int_Scalar", has_fitting_number<3>},
+    {"aten::index_fill_", "int_Scalar", has_fitting_number<3>},
+    {"aten::scatter", "value", has_fitting_number<3>},
+    {"aten::scatter_", "value", has_fitting_number<3>},
+    {"aten::clamp", "", has_fitting_bounds<1, 2>},
+    {"aten::clamp_", "", has_fitting_bounds<1, 2>},
+    {"aten::clamp_min", "", has_fitting_bounds<1>},
+    {"aten::clamp_min_", "", has_fitting_bounds<1>},
+    {"aten::clamp_max", "", has_fitting_bounds<1>},
+    {"aten::clamp_max_", "", has_fitting_bounds<1>},
     {"aten::masked_fill", "Scalar", has_fitting_number<2>},
     {"aten::masked_fill_", "Scalar", has_fitting_number<2>},
     {"aten::floor_divide", "", has_divisor},

@@ -102,6 +102,65 @@ def test_a_loss_refuses_a_weight_of_another_dtype(dtype, sizes):
     assert_same_error(case)
 
 
+# Meta kernels promote these, or see no dtypes.
+MIXED_DTYPES = {
+    "add_": lambda x, y: x.clone().add_(y.cfloat()),
+    "addcmul_": lambda x, y: x.clone().addcmul_(y.cfloat(), y),
+    "addmm": lambda x, y: torch.addmm(x, y.double(), y.double()),
+    "addmm_": lambda x, y: x.clone().addmm_(y.double(), y.double()),
+    "batch_norm": lambda x, y: F.batch_norm(x, None, None, y[0].double(), y[0].double(), training=True),
+    "binary_cross_entropy": lambda x, y: F.binary_cross_entropy(x, y.double()),
+    "clamp": lambda x, y: torch.clamp(x.cfloat(), y, y),
+    "conv1d": lambda x, y: F.conv1d(x[None], y[None].double()),
+    "cross": lambda x, y: torch.linalg.cross(x.expand(3, 2, 2), y.double().expand(3, 2, 2), dim=0),
+    "cross_entropy": lambda x, y: F.cross_entropy(x, y[0].int()),
+    "grid_sample": lambda x, y: F.grid_sample(x[None, None], torch.stack([y, y], -1)[None].double()),
+    "heaviside": lambda x, y: torch.heaviside(x, y.double()),
+    "index_add": lambda x, y: x.index_add(0, torch.tensor([0, 1], device=x.device), y.half()),
+    "index_copy": lambda x, y: x.index_copy(0, torch.tensor([0, 1], device=x.device), y.double()),
+    "index_put": lambda x, y: x.index_put((torch.tensor([0, 1], device=x.device),), y.bfloat16()),
+    "layer_norm": lambda x, y: F.layer_norm(x, (2,), y[0].double()),
+    "linear": lambda x, y: F.linear(x, y, y[0].double()),
+    "put_": lambda x, y: x.clone().put_(torch.tensor([0], device=x.device), y[0, :1].double()),
+    "sub": lambda x, y: x - (y > 0),
+    "sub_": lambda x, y: x.clone().sub_(y > 0),
+}
+
+
+@pytest.mark.parametrize("name", MIXED_DTYPES)
+def test_dtypes_that_do_not_go_together_are_refused(name):
+    assert_same_error(lambda d: MIXED_DTYPES[name](torch.ones(2, 2, device=d), torch.ones(2, 2, device=d)))
+
+
+# A number that the dtype cannot hold.
+TOO_LARGE = {
+    "assignment": lambda x: x.__setitem__(0, 300),
+    "clamp": lambda x: x.clamp(max=300),
+    "clamp_min_": lambda x: x.clamp_min_(300),
+    "full": lambda x: torch.full((2,), 300, dtype=x.dtype, device=x.device),
+    "full_like": lambda x: torch.full_like(x, 300),
+    "index_fill": lambda x: x.index_fill(0, torch.tensor([0], device=x.device), 300),
+    "new_full": lambda x: x.new_full((2,), 300),
+    "pad": lambda x: F.pad(x, (1, 1), value=300),
+    "scatter": lambda x: x.scatter(0, torch.tensor([0], device=x.device), 300),
+    "complex": lambda x: x.float().__setitem__(0, 1j),
+    "half": lambda x: x.half().new_full((2,), 1e9),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_a_number_that_the_dtype_cannot_hold_is_refused(name):
+    assert_same_error(lambda d: TOO_LARGE[name](torch.ones(2, dtype=torch.uint8, device=d)))
+
+
+def test_numbers_that_promote_or_fit_are_taken():
+    x = torch.ones(2, dtype=torch.uint8, device="xla")
+    assert x.clamp(max=300.0).dtype == torch.float32
+    assert torch.full((1,), 255, dtype=torch.uint8, device="xla").item() == 255
+    assert torch.full((1,), float("inf"), dtype=torch.float16, device="xla").item() == float("inf")
+    assert torch.full((1,), 2j, device="xla").dtype == torch.complex64
+
+
 def test_mixed_devices_are_refused_in_either_order():
     x, y = torch.ones(2, device="xla"), torch.ones(2)
     for call in (lambda: x + y, lambda: y + x, lambda: torch.cat([x, y]), lambda: F.linear(x, torch.ones(3, 2))):

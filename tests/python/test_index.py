@@ -75,6 +75,13 @@ def test_masked_fill_broadcasts_mask_and_self(dtype):
     assert_same(lambda x, m: x.masked_fill(m.view(3, 1), 1), values(2, dtype=dtype), mask)
 
 
+def test_mask_beside_indices():
+    mask, rows = torch.tensor([True, False, True]), torch.tensor([0, 3])
+    assert_same(lambda x, m, i: x[m, i], values(3, 4, 2, grad=True), mask, rows)
+    assert_same(lambda x, m, i: x[m, :, i], values(3, 2, 4, grad=True), mask, rows)
+    assert_same(lambda x, m, i: x[m.view(3, 1).expand(3, 2), i], values(3, 2, 4), mask, torch.tensor([0, 3, 1, 2]))
+
+
 def test_masked_fill_by_a_tensor_in_place():
     mask = torch.rand(3, 4) > 0.5
     assert_same(lambda x, m, v: x.clone().masked_fill_(m, v), values(3, 4, grad=True), mask, torch.tensor(2.5))
