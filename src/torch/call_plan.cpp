@@ -202,7 +202,6 @@ CallPlan make_plan(const c10::OperatorHandle& op, const OpInfo& info, c10::Array
   }
   check_overlaps(op, info, arguments);
   check_out_types(op, info, arguments);
-  check_mixed_types(op, info, arguments);
   if (writes_shared_elements(info, arguments)) {
     plan.fallback_reason = "it writes elements that lie in one place";
     return plan;

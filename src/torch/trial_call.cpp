@@ -117,21 +117,13 @@ bool takes_generator(const OpInfo& info) {
                      [](const ArgumentRule& rule) { return rule.kind == ArgumentRule::Kind::kGenerator; });
 }
 
-// The words of the CPU's kernels about dtypes that they do not take together, or not at all.
-bool is_about_dtypes(std::string_view words) {
-  constexpr std::string_view kWords[] = {"dtype",           "scalar type", "result type",           "complex types",
-                                         "a bool tensor",   "non-complex", "Integer division with", "Double tensors",
-                                         "two bool tensors"};
-  return std::any_of(std::begin(kWords), std::end(kWords),
-                     [&](std::string_view word) { return words.find(word) != std::string_view::npos; });
-}
-
 // Errors that come of the shrunk sizes mean nothing.
 bool refuses_dtypes(const c10::OperatorHandle& op, torch::jit::Stack stack) {
   const auto refusal = call_unheard(op, stack);
   if (!refusal || !refusal->is_pytorchs) return false;
-  if (refusal->is_not_implemented && refusal->says("not implemented for '")) return true;
-  if (is_about_dtypes(refusal->words)) std::rethrow_exception(refusal->error);
+  if (refusal->is_not_implemented) return refusal->says("not implemented for '");
+  // Where kernels demand that two arguments have the same type.
+  if (refusal->says("of scalar type")) std::rethrow_exception(refusal->error);
   return false;
 }
 
@@ -146,27 +138,6 @@ bool selects_by_mask(c10::ArrayRef<c10::IValue> arguments) {
     const auto indices = value.toListRef();
     return std::any_of(indices.begin(), indices.end(), is_mask);
   });
-}
-
-// Whether kernels could refuse the arguments for their different dtypes. Indices are integers beside anything; Python's
-// numbers take part in the promotion of dtypes, if they are real.
-bool mixes_dtypes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  std::optional<c10::ScalarType> first;
-  const auto differs = [&](const at::Tensor& tensor) {
-    if (!tensor.defined()) return false;
-    const c10::ScalarType type = tensor.scalar_type();
-    if (tensor.unsafeGetTensorImpl()->is_wrapped_number() && !c10::isComplexType(type)) return false;
-    return *(first = first.value_or(type)) != type;
-  };
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& name = info.schema.argument_names[i];
-    if (info.arguments[i].is_out || name == "index" || name == "indices") continue;
-    if (arguments[i].isTensor() && differs(arguments[i].toTensor())) return true;
-    if (!arguments[i].isTensorList()) continue;
-    const auto tensors = arguments[i].toTensorVector();
-    if (std::any_of(tensors.begin(), tensors.end(), differs)) return true;
-  }
-  return false;
 }
 
 // Whether the CPU's kernel would read memory that is not the arguments': pivots of zero, statistics of another number
@@ -216,20 +187,6 @@ bool has_usual_dtypes(c10::ArrayRef<c10::IValue> arguments) {
 bool has_out(const OpInfo& info) {
   return std::any_of(info.arguments.begin(), info.arguments.end(),
                      [](const ArgumentRule& rule) { return rule.is_out; });
-}
-
-// What the CPU's kernel says to zeros of the arguments' types; nothing when they are too large to ask.
-std::optional<Refusal> ask_about_types(const c10::OperatorHandle& op, const OpInfo& info,
-                                       c10::ArrayRef<c10::IValue> arguments) {
-  constexpr size_t kMaxBytes = size_t{1} << 26;
-  const auto kept = keep_generator(info);
-  const bool shrinks = takes_any_sizes(*info.entry);
-  if (!shrinks && total_bytes(arguments) > kMaxBytes) return std::nullopt;
-  torch::jit::Stack stack =
-      StandIns(info, shrinks ? StandIns::Kind::kOneElement : StandIns::Kind::kCpu).make(arguments);
-  auto refusal = call_unheard(op, stack);
-  if (refusal && !refusal->is_pytorchs) return std::nullopt;
-  return refusal;
 }
 
 MetaCall call_meta_on(StandIns::Kind kind, const c10::OperatorHandle& op, const OpInfo& info,
@@ -341,22 +298,17 @@ void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::Arra
 
 void check_out_types(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (!has_out(info) && !writes_integers(info, arguments)) return;
-  const auto refusal = ask_about_types(op, info, arguments);
+  constexpr size_t kMaxBytes = size_t{1} << 26;
+  const auto kept = keep_generator(info);
+  const bool shrinks = takes_any_sizes(*info.entry);
+  if (!shrinks && total_bytes(arguments) > kMaxBytes) return;
+  torch::jit::Stack stack =
+      StandIns(info, shrinks ? StandIns::Kind::kOneElement : StandIns::Kind::kCpu).make(arguments);
+  const auto refusal = call_unheard(op, stack);
   // What else it says is about the values or the sizes that it was asked with.
-  if (!refusal || !is_about_types(refusal->words)) return;
+  if (!refusal || !refusal->is_pytorchs || !is_about_types(refusal->words)) return;
   // With the sizes of the call, another error may come first.
   if (!cpu_accepts(op, info, arguments)) std::rethrow_exception(refusal->error);
-}
-
-void check_mixed_types(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  // Of elementwise operators cpu_lacks_kernel asks. What a backward takes is of the dtypes of our own forward, which
-  // keeps statistics of halves in float32.
-  const bool is_asked = !takes_any_sizes(*info.entry) && info.name.find("_backward") == std::string::npos;
-  if (!is_asked || !mixes_dtypes(info, arguments)) return;
-  const auto refusal = ask_about_types(op, info, arguments);
-  // Accelerators have the kernels that the CPU lacks.
-  if (!refusal || refusal->is_not_implemented || !is_about_dtypes(refusal->words)) return;
-  std::rethrow_exception(refusal->error);
 }
 
 void check_inplace_sizes(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,

@@ -53,9 +53,6 @@ std::vector<c10::Warning> warnings_of(const std::function<void()>& function);
 void check_overlaps(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 // Throws what eager PyTorch throws about an out= tensor of a type that the operator does not write.
 void check_out_types(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
-// Throws what eager PyTorch throws about arguments of dtypes that the operator does not take together: many meta
-// kernels promote them. Of elementwise operators cpu_lacks_kernel does so.
-void check_mixed_types(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 // Throws what eager PyTorch throws about an operator in place whose result is larger than its tensor: some meta kernels
 // resize. `meta_arguments` are the stand-ins after the meta kernel ran.
 void check_inplace_sizes(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
@@ -64,8 +61,8 @@ void check_inplace_sizes(const c10::OperatorHandle& op, const OpInfo& info, c10:
 // means nothing, or fails.
 std::vector<at::Tensor> on_shrunk(const c10::OperatorHandle& op, const OpInfo& info,
                                   c10::ArrayRef<c10::IValue> arguments);
-// True when the CPU raises NotImplementedError for these dtypes; throws what else it says about them. An operator that
-// the CPU has for float32 works for the smaller floats too: accelerators have the kernels that the CPU lacks.
+// True when the CPU raises NotImplementedError for these dtypes. An operator that the CPU has for float32 works for the
+// smaller floats too: accelerators have the kernels that the CPU lacks.
 bool cpu_lacks_kernel(const c10::OperatorHandle& op, const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 // Why the CPU's kernel is to run a call instead: it refuses such arguments whatever their values are (meta kernels let
 // much pass, such as operands of different dtypes), or its results are of other dtypes than `results`; nullopt when
