@@ -69,6 +69,36 @@ bool has_window(Arguments arguments) {
   return is_given(3, 1) && is_given(4, 0) && is_given(5, 1) && is_given(7, 0) && arguments[8].toInt() > 0;
 }
 
+bool are_at_least(int64_t least, const c10::IValue& list) {
+  const c10::DimVector numbers = list.toDimVector();
+  return std::all_of(numbers.begin(), numbers.end(), [least](int64_t number) { return number >= least; });
+}
+
+// (self, kernel_size, dilation, padding, stride), also of no elements.
+bool has_column_window(Arguments arguments) {
+  return are_at_least(1, arguments[1]) && are_at_least(1, arguments[2]) && are_at_least(0, arguments[3]) &&
+         are_at_least(1, arguments[4]);
+}
+
+template <size_t index>
+bool is_not_zero(Arguments arguments) {
+  return number(arguments[index]) != 0;
+}
+
+// (input, p, train): what is kept is drawn with probability 1 - p.
+bool has_dropout(Arguments arguments) {
+  const bool is_drawn = arguments[2].isNone() || arguments[2].toBool();
+  return !is_drawn || has_probability(arguments);
+}
+
+// Sequences of numbers are neither flags nor complex.
+template <size_t index>
+bool has_sequence_type(Arguments arguments) {
+  if (arguments[index].isNone()) return true;
+  const c10::ScalarType type = arguments[index].toScalarType();
+  return type != at::kBool && !c10::isComplexType(type);
+}
+
 bool is_dense(Arguments arguments) {
   const at::Tensor& self = arguments[0].toTensor();
   return self.is_contiguous(self.suggest_memory_format());
@@ -85,7 +115,27 @@ bool has_lambda(Arguments arguments) {
 }
 
 // Bins between equal ends take them from the data.
-bool has_ends_of_bins(Arguments arguments) { return number(arguments[2]) <= number(arguments[3]); }
+bool has_ends_of_bins(Arguments arguments) {
+  const c10::ScalarType type = arguments[0].toTensor().scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isIntegralType(type, /*includeBool=*/false),
+                              "\"histogram_cpu\" not implemented for '", type, "'");
+  return number(arguments[2]) <= number(arguments[3]);
+}
+
+// In eager PyTorch's words at once: what the CPU's kernel says first depends on the elements of a mask. One value
+// fills.
+bool has_values_of_its_type(Arguments arguments) {
+  const at::Tensor &self = arguments[0].toTensor(), &values = arguments[2].toTensor();
+  TORCH_CHECK(self.scalar_type() == values.scalar_type() || values.numel() == 1,
+              "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
+              " for the destination and ", values.scalar_type(), " for the source.");
+  return true;
+}
+
+bool has_sample_weights_of_its_type(Arguments arguments) {
+  const at::Tensor weights = arguments[6].isTensor() ? arguments[6].toTensor() : at::Tensor();
+  return !weights.defined() || weights.scalar_type() == arguments[0].toTensor().scalar_type();
+}
 
 bool has_mask_of_bools(Arguments arguments) { return arguments[1].toTensor().scalar_type() == at::kBool; }
 
@@ -187,6 +237,19 @@ constexpr NamedCheck kChecks[] = {
     {"aten::min", "dim_min", has_elements_along},
     {"aten::convolution", "", has_window},
     {"aten::convolution_overrideable", "", has_window},
+    {"aten::im2col", "", has_column_window},
+    {"aten::smooth_l1_loss", "", is_not_negative<3>},
+    {"aten::smooth_l1_loss", "out", is_not_negative<3>},
+    {"aten::huber_loss", "", is_positive<3>},
+    {"aten::huber_loss", "out", is_positive<3>},
+    {"aten::celu", "", is_not_zero<1>},
+    {"aten::celu_", "", is_not_zero<1>},
+    {"aten::native_dropout", "", has_dropout},
+    {"aten::arange", "", has_sequence_type<1>},
+    {"aten::arange", "start", has_sequence_type<2>},
+    {"aten::arange", "start_step", has_sequence_type<3>},
+    {"aten::randperm", "", has_sequence_type<1>},
+    {"aten::randperm", "generator", has_sequence_type<2>},
     {"aten::fill_", "Scalar", has_fitting_number<1>},
     {"aten::full", "", makes_fitting_number<1, 2>},
     {"aten::full_like", "", makes_fitting_number<1, 2>},
@@ -242,8 +305,17 @@ constexpr NamedCheck kChecks[] = {
     {"aten::hardtanh", "", has_fitting_limits},
     {"aten::hardtanh_", "", has_fitting_limits},
     {"aten::softshrink", "", has_lambda},
+    {"aten::softshrink", "out", has_lambda},
     {"aten::histc", "", has_ends_of_bins},
+    {"aten::histc", "out", has_ends_of_bins},
     {"aten::renorm", "", is_not_negative<3>},
+    {"aten::renorm", "out", is_not_negative<3>},
+    {"aten::renorm_", "", is_not_negative<3>},
+    {"aten::index_put", "", has_values_of_its_type},
+    {"aten::index_put_", "", has_values_of_its_type},
+    {"aten::_index_put_impl_", "", has_values_of_its_type},
+    {"aten::_embedding_bag", "", has_sample_weights_of_its_type},
+    {"aten::_embedding_bag_forward_only", "", has_sample_weights_of_its_type},
     {"aten::masked_scatter", "", has_mask_of_bools},
     {"aten::masked_scatter_", "", has_mask_of_bools},
     {"aten::native_group_norm", "", is_dense},

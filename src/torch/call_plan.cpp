@@ -19,27 +19,31 @@ using Kind = ArgumentRule::Kind;
 
 namespace {
 
-// Dense strides; `is_row_major` where some other ones (of sizes 0 and 1) mean the same.
-void set_strides(CallPlan::Output& output, lazy::OutputSpec& spec, Dims strides, bool is_row_major) {
-  output.is_contiguous = is_row_major;
-  spec.strides = is_row_major ? row_major_strides(spec.type.dims) : std::move(strides);
-  output.layout = is_row_major ? nullptr : lazy::intern_layout(spec.type.dims, spec.strides);
+// Whether elements lie in row-major order: strides of dimensions of one element say nothing.
+bool is_row_major(const Dims& dims, const Dims& strides) {
+  int64_t next = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (dims[i] != 1 && strides[i] != next) return false;
+    next *= dims[i];
+  }
+  return true;
+}
+
+// Dense strides. Those of no elements say nothing, but they are numbers that a program can ask for, too.
+void set_strides(CallPlan::Output& output, lazy::OutputSpec& spec, Dims strides) {
+  const bool has_layout = spec.type.numel() > 0 && !is_row_major(spec.type.dims, strides);
+  output.is_contiguous = strides == row_major_strides(spec.type.dims);
+  output.layout = has_layout ? lazy::intern_layout(spec.type.dims, strides) : nullptr;
+  spec.strides = std::move(strides);
 }
 
 }  // namespace
 
 void follow_strides(CallPlan& plan, size_t i, const at::Tensor& example) {
-  CallPlan::Output& output = plan.outputs[i];
   lazy::OutputSpec& spec = plan.signature.outputs[i];
-  Dims strides(example.strides().begin(), example.strides().end());
-  if (example.numel() > 0) {
-    const bool is_row_major = example.is_contiguous() || !example.is_non_overlapping_and_dense();
-    return set_strides(output, spec, std::move(strides), is_row_major);
-  }
-  // There is no element that could lie elsewhere: only the numbers differ.
-  output.is_contiguous = strides == row_major_strides(spec.type.dims);
-  output.layout = nullptr;
-  spec.strides = std::move(strides);
+  const bool has_gaps = example.numel() > 0 && !example.is_non_overlapping_and_dense();
+  set_strides(plan.outputs[i], spec,
+              has_gaps ? row_major_strides(spec.type.dims) : Dims(example.strides().begin(), example.strides().end()));
 }
 
 void add_output(CallPlan& plan, const at::Tensor& tensor) {
@@ -154,19 +158,18 @@ void follow_cpu_strides_of_empty(CallPlan& plan, const c10::OperatorHandle& op, 
 // Fresh results get the strides of the CPU's kernel.
 void follow_cpu_strides(CallPlan& plan, const c10::OperatorHandle& op, const OpInfo& info,
                         c10::ArrayRef<c10::IValue> arguments) {
-  const bool is_row_major = std::none_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
-    return value.isTensor() && value.toTensor().defined() && !value.toTensor().is_contiguous();
+  const bool are_plain = std::all_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
+    return !value.isTensor() || !value.toTensor().defined() ||
+           has_row_major_strides(*value.toTensor().unsafeGetTensorImpl());
   });
   std::vector<at::Tensor> shrunk;
-  if (!is_row_major && !info.first_mutated) shrunk = on_shrunk(op, info, arguments);
+  if (!are_plain && !info.first_mutated) shrunk = on_shrunk(op, info, arguments);
   for (size_t i = 0; i < info.returns.size() && info.returns[i].kind == ReturnRule::Kind::kFresh; ++i) {
     lazy::OutputSpec& spec = plan.signature.outputs[i];
     if (!spec.is_defined || spec.type.numel() == 0) continue;
     auto strides = cpu_strides(info.name, arguments, i, spec.type.dims);
     if (!strides && i < shrunk.size()) strides = strides_in_order_of(shrunk[i], spec.type.dims);
-    if (!strides) continue;
-    const bool is_row_major = *strides == row_major_strides(spec.type.dims);
-    set_strides(plan.outputs[i], spec, std::move(*strides), is_row_major);
+    if (strides) set_strides(plan.outputs[i], spec, std::move(*strides));
   }
 }
 

@@ -16,7 +16,7 @@ namespace {
 using Arguments = c10::ArrayRef<c10::IValue>;
 
 struct Rule {
-  enum class Kind { kChannelsLast, kConvolution, kLikeArgument, kRowMajor };
+  enum class Kind { kChannelsLast, kChannelsLastOnly, kConvolution, kLikeArgument, kRowMajor };
   std::string_view name;
   Kind kind;
   size_t num_outputs;     // the first ones follow the rule
@@ -35,15 +35,17 @@ constexpr Rule kRules[] = {
     {"aten::replication_pad2d", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::replication_pad3d", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::pixel_shuffle", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::pixel_unshuffle", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::channel_shuffle", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::native_channel_shuffle", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::max_unpool2d", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::roll", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::binary_cross_entropy", Rule::Kind::kLikeArgument, 1, 0, 1},
-    {"aten::native_batch_norm", Rule::Kind::kChannelsLast, 1, 0, 1},
-    {"aten::_native_batch_norm_legit", Rule::Kind::kChannelsLast, 1, 0, 1},
-    {"aten::_native_batch_norm_legit_no_training", Rule::Kind::kChannelsLast, 1, 0, 1},
-    {"aten::_batch_norm_with_update", Rule::Kind::kChannelsLast, 1, 0, 1},
+    {"aten::native_batch_norm", Rule::Kind::kChannelsLastOnly, 1, 0, 1},
+    {"aten::_native_batch_norm_legit", Rule::Kind::kChannelsLastOnly, 1, 0, 1},
+    {"aten::_native_batch_norm_legit_no_training", Rule::Kind::kChannelsLastOnly, 1, 0, 1},
+    {"aten::_batch_norm_with_update", Rule::Kind::kChannelsLastOnly, 1, 0, 1},
+    {"aten::native_batch_norm_backward", Rule::Kind::kChannelsLast, 1, 1, 1},
     {"aten::native_group_norm", Rule::Kind::kChannelsLast, 1, 0, 1},
     {"aten::native_group_norm_backward", Rule::Kind::kChannelsLast, 1, 1, 1},
     {"aten::native_dropout_backward", Rule::Kind::kLikeArgument, 1, 0, 1},
@@ -102,6 +104,9 @@ std::optional<Dims> cpu_strides(const std::string& name, Arguments arguments, si
   switch (rule->kind) {
     case Rule::Kind::kChannelsLast:
       return dense_strides(sizes, suggested_format(*rule, arguments, sizes.size()));
+    case Rule::Kind::kChannelsLastOnly:  // and not row-major at once, as one channel is
+      if (arguments[rule->first_argument].toTensor().is_contiguous()) return row_major_strides(sizes);
+      return dense_strides(sizes, suggested_format(*rule, arguments, sizes.size()));
     case Rule::Kind::kConvolution:
       return dense_strides(sizes, convolution_format(*rule, arguments));
     case Rule::Kind::kLikeArgument: {
@@ -138,8 +143,11 @@ std::optional<Dims> strides_in_order_of(const at::Tensor& example, const Dims& s
                    [&](size_t a, size_t b) { return example.strides()[a] < example.strides()[b]; });
   Dims strides(sizes.size());
   int64_t next = 1;
-  for (const size_t dim : inner_first) {
-    strides[dim] = next;
+  for (size_t i = 0; i < inner_first.size(); ++i) {
+    const size_t dim = inner_first[i];
+    // Where two are equal, all but one of the dimensions have one element.
+    const bool is_equal = i > 0 && example.strides()[dim] == example.strides()[inner_first[i - 1]];
+    strides[dim] = is_equal ? strides[inner_first[i - 1]] : next;
     next *= std::max<int64_t>(sizes[dim], 1);
   }
   return strides;

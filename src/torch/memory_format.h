@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -12,6 +13,17 @@
 #include "base/tensor_type.h"
 
 namespace torch_pjrt {
+
+// Whether the strides are those of a new tensor. is_contiguous() leaves those of dimensions of one element out.
+inline bool has_row_major_strides(const c10::TensorImpl& impl) {
+  const auto sizes = impl.sizes(), strides = impl.strides();
+  int64_t next = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (strides[i] != next) return false;
+    next *= std::max<int64_t>(sizes[i], 1);
+  }
+  return true;
+}
 
 // The strides that eager PyTorch on CPU gives to result `output` of an operator that is called with `arguments`, or
 // nullopt when what the meta kernel says holds. `sizes` are the result's.

@@ -122,15 +122,19 @@ TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
 
 }  // namespace
 
-bool run_native_meta(const c10::OperatorHandle& op, Stack& stack) {
+NativeMeta run_native_meta(const c10::OperatorHandle& op, Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard excluded(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                     c10::autocast_dispatch_keyset);
   const c10::impl::IncludeDispatchKeyGuard mode(kMode);
   try {
     call(op, &stack);
-    return true;
+    return NativeMeta::kTaken;
+  } catch (const c10::NotImplementedError&) {
+    return NativeMeta::kNone;
+  } catch (const c10::Error&) {
+    return NativeMeta::kRefused;  // in words that the next one to ask knows, too
   } catch (const std::exception&) {
-    return false;  // who refused what is said by the meta kernel that is asked next
+    return NativeMeta::kNone;
   }
 }
 

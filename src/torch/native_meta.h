@@ -7,9 +7,11 @@
 
 namespace torch_pjrt {
 
+enum class NativeMeta { kTaken, kNone, kRefused };
+
 // Calls `op` on `stack`, whose tensors are meta tensors, without Python: a C++ meta kernel, the shape function of a
-// structured kernel, or a composite that calls only such. False when there is none, or when it refuses the arguments;
-// then `stack` and the tensors that it mutates are not to be used.
-bool run_native_meta(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+// structured kernel, or a composite that calls only such. Unless it is taken, `stack` and the tensors that it mutates
+// are not to be used.
+NativeMeta run_native_meta(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
 }  // namespace torch_pjrt

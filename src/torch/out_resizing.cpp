@@ -61,7 +61,7 @@ bool is_about_sizes(const c10::OperatorHandle& op, const OpInfo& info, Arguments
 std::optional<std::vector<c10::Warning>> ask_shrunk(const c10::OperatorHandle& op, const OpInfo& info,
                                                     Arguments arguments) {
   const Dims strange(12, 1);
-  torch::jit::Stack stack = with_outs(info, StandIns(info, StandIns::Kind::kShrunk).make(arguments), strange);
+  torch::jit::Stack stack = with_outs(info, StandIns(info, StandIns::Kind::kShrunk, 1).make(arguments), strange);
   return warnings_of(op, stack);
 }
 

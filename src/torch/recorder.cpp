@@ -21,6 +21,7 @@
 #include "torch/device.h"
 #include "torch/errors.h"
 #include "torch/memo.h"
+#include "torch/memory_format.h"
 #include "torch/operand_check.h"
 #include "torch/overlap.h"
 #include "torch/recomputation.h"
@@ -90,8 +91,8 @@ class KeyBuilder {
       hash.mix(type << 8 | uint64_t{is_contiguous} << 7 | uint64_t{impl.is_wrapped_number()} << 6 |
                uint64_t{tensor.is_conj()} << 5 | uint64_t{tensor.is_neg()} << 4 | 4);
       hash.mix_range(sizes.begin(), sizes.end());
-      // Strides of no elements are all contiguous, but not all the same.
-      if (!is_contiguous || impl.numel() == 0) {
+      // Strides of no elements, and of dimensions of one, are all contiguous, but not all the same.
+      if (!is_contiguous || !has_row_major_strides(impl)) {
         const auto strides = impl.strides();
         hash.mix_range(strides.begin(), strides.end());
       }

@@ -197,12 +197,16 @@ MetaCall call_meta_on(StandIns::Kind kind, const c10::OperatorHandle& op, const 
     call.results = call.arguments;
   };
   make_arguments();
+  NativeMeta native;
   {
     Listener unheard;
     const c10::WarningUtils::WarningHandlerGuard silence(&unheard);
-    call.has_kernel = run_native_meta(op, call.results);
+    native = run_native_meta(op, call.results);
   }
+  call.has_kernel = native == NativeMeta::kTaken;
   if (call.has_kernel) return call;
+  // The one in Python may check less.
+  if (native == NativeMeta::kRefused) cpu_accepts(op, info, arguments);
   make_arguments();
   const auto refusal = call_unheard(op, call.results);
   // Many meta kernels are written in Python, with words of their own.

@@ -223,3 +223,41 @@ def test_group_norm_keeps_the_format(make, affine):
         return torch.nn.GroupNorm(2, 4, affine=affine, device=x.device)(x)
 
     assert_same_strides(make, operator)
+
+
+# Row-major and channels last at once: eager PyTorch still tells which.
+ONE_CHANNEL_OPERATORS = {
+    "add": lambda x: x + 1,
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2, 1),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "bicubic": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
+    "bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "cat": lambda x: torch.cat([x, x]),
+    "clone": torch.clone,
+    "conv2d": lambda x: F.conv2d(x, torch.ones(3, x.size(1), 1, 1, device=x.device)),
+    "conv2d of one": lambda x: F.conv2d(x, torch.ones(1, x.size(1), 1, 1, device=x.device)),
+    "global max": lambda x: F.adaptive_max_pool2d(x, 1),
+    "group_norm": lambda x: F.group_norm(x, 1),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2, 1),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "pad": lambda x: F.pad(x, (1, 1, 1, 1)),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 1),
+    "prelu": lambda x: F.prelu(x, torch.ones(1, device=x.device)),
+    "relu": F.relu,
+    "softmax": lambda x: torch.softmax(x, 1),
+}
+
+
+@pytest.mark.parametrize("sizes", [(4, 1, 6, 6), (1, 3, 6, 6), (2, 3, 1, 6), (1, 1, 6, 6)], ids=str)
+@pytest.mark.parametrize("name", ONE_CHANNEL_OPERATORS)
+def test_strides_of_dimensions_of_one_element(name, sizes):
+    def operator(x):
+        # The same sizes and other strides come first: they are another signature.
+        ONE_CHANNEL_OPERATORS[name](torch.rand(sizes).to(x.device))
+        return ONE_CHANNEL_OPERATORS[name](x)
+
+    if 1 in sizes[2:] and "pool" in name and "adaptive" not in name:
+        pytest.skip("the window is larger")
+    assert_same_strides(lambda d: torch.rand(sizes).to(d).to(memory_format=torch.channels_last), operator)
