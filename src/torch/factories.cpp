@@ -1,7 +1,10 @@
 // Tensors without contents, and the operators that change which storage, size or strides a tensor has. They are
 // PyTorch's own metadata kernels wherever those exist.
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/ResizeCommon.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty_like_native.h>
@@ -29,6 +32,17 @@ c10::ScalarType or_default(std::optional<c10::ScalarType> dtype) {
   return dtype.value_or(c10::typeMetaToScalarType(c10::get_default_dtype()));
 }
 
+// Under torch.use_deterministic_algorithms what was not written must show: NaN, or the largest number.
+bool fills_memory() {
+  return at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory();
+}
+
+at::Tensor fill_if_deterministic(at::Tensor tensor) {
+  if (fills_memory()) [[unlikely]]
+    at::native::fill_empty_deterministic_(tensor);
+  return tensor;
+}
+
 at::Tensor empty(at::IntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<at::Layout> layout,
                  std::optional<c10::Device> device, std::optional<bool> pin_memory,
                  std::optional<at::MemoryFormat> memory_format) {
@@ -41,7 +55,7 @@ at::Tensor empty(at::IntArrayRef size, std::optional<c10::ScalarType> dtype, std
   if (format != at::MemoryFormat::Contiguous && format != at::MemoryFormat::Preserve) {
     tensor.unsafeGetTensorImpl()->empty_tensor_restride(format);
   }
-  return tensor;
+  return fill_if_deterministic(std::move(tensor));
 }
 
 at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<c10::ScalarType> dtype,
@@ -53,7 +67,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
     TORCH_CHECK(size[i] >= 0, "Trying to create tensor with negative dimension ", size[i], ": ", size);
     TORCH_CHECK(stride[i] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
   }
-  return make_tensor(device_ordinal(device), size, stride, or_default(dtype));
+  return fill_if_deterministic(make_tensor(device_ordinal(device), size, stride, or_default(dtype)));
 }
 
 // PyTorch's own keeps no order of dimensions on this device, because it takes it for one without views.
@@ -84,7 +98,10 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size, std::opt
   for (const int64_t dim : size) {
     TORCH_CHECK(dim >= 0, "Trying to resize tensor with negative dimension ", dim, ": ", size);
   }
+  const auto old_bytes = static_cast<int64_t>(self.storage().nbytes());
   if (self.sizes() != size) resize_in_place(self, size, row_major_strides({size.begin(), size.end()}));
+  if (fills_memory()) [[unlikely]]
+    at::native::fill_resize_deterministic_(self, old_bytes);
   if (memory_format) {
     TORCH_CHECK(*memory_format != at::MemoryFormat::Preserve, "Unsupported memory format", *memory_format);
     self.unsafeGetTensorImpl()->empty_tensor_restride(*memory_format);

@@ -204,3 +204,21 @@ def test_syncfree_optimizers_equal_the_stock_ones(name):
     actual, expected = (train(getattr(module, name), **options) for module in (syncfree, torch.optim))
     # With its step count on the device, Adam rounds in another order.
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.uint8, torch.bool]
+)
+def test_deterministic_algorithms_fill_what_nobody_wrote(dtype):
+    torch.use_deterministic_algorithms(True)
+    try:
+        for make in (
+            lambda d: torch.empty(2, 3, dtype=dtype, device=d),
+            lambda d: torch.empty_like(torch.zeros(2, 3, dtype=dtype, device=d).t()),
+            lambda d: torch.empty_strided((2, 3), (1, 2), dtype=dtype, device=d),
+            lambda d: torch.zeros(2, dtype=dtype, device=d).resize_(2, 3),
+            lambda d: torch.zeros(6, dtype=dtype, device=d).resize_(2),
+        ):
+            torch.testing.assert_close(make("xla").cpu(), make("cpu"), equal_nan=True)
+    finally:
+        torch.use_deterministic_algorithms(False)
