@@ -115,12 +115,7 @@ bool has_lambda(Arguments arguments) {
 }
 
 // Bins between equal ends take them from the data.
-bool has_ends_of_bins(Arguments arguments) {
-  const c10::ScalarType type = arguments[0].toTensor().scalar_type();
-  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isIntegralType(type, /*includeBool=*/false),
-                              "\"histogram_cpu\" not implemented for '", type, "'");
-  return number(arguments[2]) <= number(arguments[3]);
-}
+bool has_ends_of_bins(Arguments arguments) { return number(arguments[2]) <= number(arguments[3]); }
 
 // In eager PyTorch's words at once: what the CPU's kernel says first depends on the elements of a mask. One value
 // fills.

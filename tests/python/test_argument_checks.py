@@ -136,7 +136,6 @@ def test_dtypes_of_indices(name, dtype):
 
 
 SINGLE = {
-    "histc": torch.histc,
     "norm": torch.norm,
     "norm inf": lambda x: torch.norm(x, math.inf),
     "vector_norm": torch.linalg.vector_norm,
