@@ -356,6 +356,8 @@ std::optional<std::string> objection_of_cpu(const c10::OperatorHandle& op, const
   if (!info.name.starts_with("aten::") || would_crash(info, arguments) || looks_at_lengths(info)) return std::nullopt;
   // Statistics of half types are float32, as on accelerators, where the CPU's forward has given its backward halves.
   if (info.name.ends_with("norm_backward")) return std::nullopt;
+  // Other accelerators count integers.
+  if (info.name == "aten::histc") return std::nullopt;
   if (total_bytes(arguments) + result_bytes > (is_usual ? kMaxUsualBytes : kMaxTrialBytes)) return std::nullopt;
   const auto kept = keep_generator(info);
   torch::jit::Stack stack = StandIns(info, StandIns::Kind::kCpu, 0).make(arguments);
