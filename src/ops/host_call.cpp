@@ -95,11 +95,9 @@ Dims features_last(int64_t rank) {
   return order;
 }
 
-Dims HostCall::order_of(Value x) const {
-  const StridedSource source = b_.source_of(x);
-  const Dims order = features_last(x.rank());
-  if (source.base != x && source.starts.empty() && lies_in_order(x.dims(), source.strides, order)) return order;
-  return own_order(x.rank());
+bool has_features_last(stablehlo::Builder& b, Value x) {
+  const StridedSource source = b.source_of(x);
+  return source.base != x && source.starts.empty() && lies_in_order(x.dims(), source.strides, features_last(x.rank()));
 }
 
 size_t HostCall::add_operand(Value x) {

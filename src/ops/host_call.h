@@ -36,6 +36,9 @@ namespace torch_pjrt {
 // fastest, forward and backward.
 Dims features_last(int64_t rank);
 
+// Whether a [N, C, *] value lies so in memory.
+bool has_features_last(stablehlo::Builder& b, stablehlo::Value x);
+
 // What src/torch/host_call.cpp is registered as.
 inline constexpr std::string_view kHostCallTarget = "torch_pjrt_aten";
 
@@ -63,8 +66,6 @@ class HostCall {
   HostCall& empty(DType dtype);
   // The result of this number, for an out= overload: the kernel then writes where XLA wants it.
   HostCall& out(size_t result);
-  // [0, 2, ..., 1] where `x` lies in memory with its features (dimension 1) last, else its own order.
-  Dims order_of(stablehlo::Value x) const;
   HostCall& number(stablehlo::Value scalar);
   HostCall& generator(stablehlo::Value seed, stablehlo::Value offset);
   HostCall& list(size_t count);

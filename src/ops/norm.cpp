@@ -94,11 +94,10 @@ Value update_running(LoweringContext& ctx, std::string_view name, const Expr& ob
 // Seen as [1, chains * C, rows / chains, 1], the same memory gives as many sums of interleaved rows for each channel.
 struct Chains {
   int64_t count = 1, channels, rows;
-  Dims order;  // of the dimensions in memory
 
-  Chains(Builder& b, Value x) : channels(x.dim(1)), rows(x.numel() / x.dim(1)), order(HostCall(b, "").order_of(x)) {
+  Chains(Builder& b, Value x) : channels(x.dim(1)), rows(x.numel() / x.dim(1)) {
     constexpr int64_t kMost = 64, kMostSums = 4096;  // which stay in the cache
-    if (order != features_last(x.rank())) return;
+    if (!has_features_last(b, x)) return;
     count = std::clamp<int64_t>(kMostSums / channels, 1, kMost);
     while (rows % count != 0) --count;
   }
@@ -106,7 +105,7 @@ struct Chains {
   TensorType sums(DType dtype) const { return {dtype, {count * channels}}; }
   Value split(Builder& b, Value x) const {
     if (count == 1) return x;
-    const Value in_rows = b.reshape(b.transpose(x, order), {1, rows / count, 1, count * channels});
+    const Value in_rows = b.reshape(b.transpose(x, features_last(x.rank())), {1, rows / count, 1, count * channels});
     return b.transpose(in_rows, {0, 3, 1, 2});
   }
   // A value for each channel, for each chain.
@@ -218,10 +217,10 @@ Values host_batch_norm_backward(LoweringContext& ctx, std::string_view saved_dev
 }
 
 // Gradients of weight and bias, [1, C, 1, ...], by ATen's kernel on chains of rows.
-std::pair<Expr, Expr> host_sums(LoweringContext& ctx, const Chains& chains, std::string_view saved_deviation,
-                                const Dims& shape) {
+std::pair<Expr, Expr> host_sums(LoweringContext& ctx, std::string_view saved_deviation, const Dims& shape) {
   Builder& b = ctx.b;
   const Value input = ctx.tensor("input");
+  const Chains chains(b, input);
   HostCall call(b, "aten::native_batch_norm_backward");
   call.tensor(chains.split(b, ctx.tensor("grad_out"))).tensor(chains.split(b, input)).none().none().none();
   call.tensor(chains.repeat(b, ctx.tensor("save_mean"))).tensor(chains.repeat(b, ctx.tensor(saved_deviation)));
@@ -234,10 +233,7 @@ std::pair<Expr, Expr> host_sums(LoweringContext& ctx, const Chains& chains, std:
 Values batch_norm_backward(LoweringContext& ctx, bool training, std::string_view saved_deviation) {
   const std::vector<bool> mask = ctx.bools("output_mask");
   const bool is_host = training && prefers_host_batch_norm(ctx.tensor("input").type());
-  const Chains chains(ctx.b, ctx.tensor("input"));
-  if (is_host && chains.order != features_last(ctx.tensor("input").rank())) {
-    return host_batch_norm_backward(ctx, saved_deviation);
-  }
+  if (is_host && !has_features_last(ctx.b, ctx.tensor("input"))) return host_batch_norm_backward(ctx, saved_deviation);
   const Expr x = wide(ctx, "input");
   const DType dtype = x.dtype();
   const Channels channels(x);
@@ -246,7 +242,7 @@ Values batch_norm_backward(LoweringContext& ctx, bool training, std::string_view
   const Expr inverse = training ? shaped(ctx, saved_deviation, dtype, channels.shape)
                                 : inverse_deviation(ctx, shaped(ctx, "running_var", dtype, channels.shape));
   const Expr x_hat = (x - center) * inverse;
-  const auto [grad_weight, grad_bias] = is_host ? host_sums(ctx, chains, saved_deviation, channels.shape)
+  const auto [grad_weight, grad_bias] = is_host ? host_sums(ctx, saved_deviation, channels.shape)
                                                 : std::pair(sum(grad * x_hat, channels.dims), sum(grad, channels.dims));
   const auto count = static_cast<double>(channels.dims.count());
   const Expr through = training ? grad - grad_bias / count - x_hat * (grad_weight / count) : grad;

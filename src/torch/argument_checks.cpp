@@ -57,21 +57,20 @@ bool has_powers(Arguments arguments) {
 
 bool has_elements(Arguments arguments) { return arguments[0].toTensor().numel() > 0; }
 
+bool are_at_least(int64_t least, const c10::IValue& list) {
+  const c10::DimVector numbers = list.toDimVector();
+  return std::all_of(numbers.begin(), numbers.end(), [least](int64_t number) { return number >= least; });
+}
+
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups): PyTorch's shape function takes
 // any of them.
 bool has_window(Arguments arguments) {
   const auto num_spatial = static_cast<size_t>(std::max<int64_t>(arguments[0].toTensor().dim() - 2, 0));
   const auto is_given = [&](size_t argument, int64_t least) {
-    const auto numbers = arguments[argument].toIntVector();
-    return (numbers.size() == 1 || numbers.size() == num_spatial) &&
-           std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number >= least; });
+    const size_t count = arguments[argument].toListRef().size();
+    return (count == 1 || count == num_spatial) && are_at_least(least, arguments[argument]);
   };
   return is_given(3, 1) && is_given(4, 0) && is_given(5, 1) && is_given(7, 0) && arguments[8].toInt() > 0;
-}
-
-bool are_at_least(int64_t least, const c10::IValue& list) {
-  const c10::DimVector numbers = list.toDimVector();
-  return std::all_of(numbers.begin(), numbers.end(), [least](int64_t number) { return number >= least; });
 }
 
 // (self, kernel_size, dilation, padding, stride), also of no elements.

@@ -28,4 +28,16 @@ c10::IValue map_tensors(const c10::IValue& value, const Function& function) {
   return value;
 }
 
+// function(tensor) for each tensor among the arguments and in their lists; undefined ones too, but not None.
+template <typename Function>
+void for_each_tensor(c10::ArrayRef<c10::IValue> arguments, const Function& function) {
+  for (const c10::IValue& value : arguments) {
+    if (value.isTensor()) function(value.toTensor());
+    if (!value.isList()) continue;
+    for (const c10::IValue& item : value.toListRef()) {
+      if (item.isTensor()) function(item.toTensor());
+    }
+  }
+}
+
 }  // namespace torch_pjrt

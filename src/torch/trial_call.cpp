@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "torch/map_tensors.h"
 #include "torch/native_meta.h"
 #include "torch/overlap.h"
 #include "torch/stand_ins.h"
@@ -22,14 +23,8 @@ namespace {
 // What the arguments' storages hold.
 size_t total_bytes(c10::ArrayRef<c10::IValue> arguments) {
   size_t bytes = 0;
-  const auto add = [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.storage().nbytes() : 0; };
-  for (const c10::IValue& value : arguments) {
-    if (value.isTensor()) add(value.toTensor());
-    if (!value.isList()) continue;
-    for (const c10::IValue& item : value.toListRef()) {
-      if (item.isTensor()) add(item.toTensor());
-    }
-  }
+  for_each_tensor(arguments,
+                  [&](const at::Tensor& tensor) { bytes += tensor.defined() ? tensor.storage().nbytes() : 0; });
   return bytes;
 }
 
@@ -169,18 +164,11 @@ bool looks_at_lengths(const OpInfo& info) {
 bool has_usual_dtypes(c10::ArrayRef<c10::IValue> arguments) {
   std::optional<c10::ScalarType> found;
   bool is_usual = true;
-  const auto look = [&](const at::Tensor& tensor) {
+  for_each_tensor(arguments, [&](const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kBool) return;
     is_usual = is_usual && tensor.is_floating_point() && found.value_or(tensor.scalar_type()) == tensor.scalar_type();
     found = tensor.scalar_type();
-  };
-  for (const c10::IValue& value : arguments) {
-    if (value.isTensor()) look(value.toTensor());
-    if (!value.isList()) continue;
-    for (const c10::IValue& item : value.toListRef()) {
-      if (item.isTensor()) look(item.toTensor());
-    }
-  }
+  });
   return is_usual && found;
 }
 

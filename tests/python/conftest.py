@@ -31,6 +31,20 @@ def compiles() -> Callable[[], int]:
     return count
 
 
+@pytest.fixture(scope="module")
+def quick_compilation() -> Iterator[None]:
+    """No slow optimizations of machine code; half types are rounded at each operator, not where a fusion ends."""
+    torch_xla.set_custom_compile_options(
+        {
+            "xla_backend_optimization_level": 0,
+            "xla_llvm_disable_expensive_passes": True,
+            "xla_allow_excess_precision": False,
+        }
+    )
+    yield
+    torch_xla.set_custom_compile_options({})
+
+
 @pytest.fixture(params=["aten", "stablehlo"])
 def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     """Runs a test twice: with PyTorch's kernels where ops/host_kernel.cpp prefers them, and with StableHLO alone."""

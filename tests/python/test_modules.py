@@ -23,8 +23,9 @@ from operator_exceptions import Row
 from torch import nn
 from torch.testing._internal.common_modules import ModuleInfo, ModuleInput, module_db
 
-import torch_xla
 import torch_xla.debug.metrics as met
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 FULL = os.environ.get("TORCH_PJRT_MODULES") == "full"
 
@@ -72,20 +73,6 @@ DIFFERENCES = [
 FALLBACKS = {
     "nn.LinearCrossEntropyLoss": {"aten::masked_select"},  # whose size depends on values
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    """No slow optimizations of machine code; half types are rounded at each operator, not where a fusion ends."""
-    torch_xla.set_custom_compile_options(
-        {
-            "xla_backend_optimization_level": 0,
-            "xla_llvm_disable_expensive_passes": True,
-            "xla_allow_excess_precision": False,
-        }
-    )
-    yield
-    torch_xla.set_custom_compile_options({})
 
 
 @pytest.fixture(autouse=True)

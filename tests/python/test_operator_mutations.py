@@ -19,28 +19,13 @@ from operator_mutations import Mutations
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 
-import torch_xla
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
 
 IS_FULL = os.environ.get("TORCH_PJRT_MUTATIONS") == "full"
 DTYPES = (torch.float32, torch.int64, torch.complex64) if IS_FULL else (torch.float32,)
 NUM_SAMPLES = 3 if IS_FULL else 1
 # Of the mutations one in so many runs by default.
 SHARE = 1 if IS_FULL else 8
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    torch_xla.set_custom_compile_options(
-        {
-            "xla_backend_optimization_level": 0,
-            "xla_llvm_disable_expensive_passes": True,
-            "xla_allow_excess_precision": False,
-        }
-    )
-    yield
-    torch_xla.set_custom_compile_options({})
 
 
 def cases() -> Iterator[Any]:

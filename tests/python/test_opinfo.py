@@ -28,7 +28,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 import torch_xla
 import torch_xla.debug.metrics as met
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
 
 # The full set takes every sample up to 400. Six operators have more, which are all combinations of their options: of
 # those the first, the last, and some drawn by the names of operator and dtype. In the first dtype of an operator more
@@ -48,20 +48,6 @@ SET, *QUARTER = os.environ.get("TORCH_PJRT_OPINFO", "quick").split()
 PART = fraction(QUARTER[0]) if QUARTER else None
 SHARD = fraction(os.environ.get("TORCH_PJRT_OPINFO_SHARD", "0/1"))
 REPORT = os.environ.get("TORCH_PJRT_OPINFO_REPORT")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    """No slow optimizations of machine code; half types are rounded at each operator, not where a fusion ends."""
-    torch_xla.set_custom_compile_options(
-        {
-            "xla_backend_optimization_level": 0,
-            "xla_llvm_disable_expensive_passes": True,
-            "xla_allow_excess_precision": False,
-        }
-    )
-    yield
-    torch_xla.set_custom_compile_options({})
 
 
 @pytest.fixture(autouse=True)

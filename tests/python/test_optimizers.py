@@ -21,6 +21,8 @@ from torch.testing._internal.common_optimizers import OptimizerErrorEnum, Optimi
 import torch_xla
 import torch_xla.debug.metrics as met
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 STEPS = 3
 DENSE = [info for info in optim_db if not info.only_supports_sparse_grads]
 # Adam's first steps divide a gradient's rounding by the square root of its square.
@@ -39,20 +41,6 @@ WIDER = {
     # The capturable form computes the rectification in float32, by differences. Measured: 9.3e-6.
     "RAdam": {"rtol": 1e-4, "atol": 1e-5},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    """No slow optimizations of machine code; half types are rounded at each operator, not where a fusion ends."""
-    torch_xla.set_custom_compile_options(
-        {
-            "xla_backend_optimization_level": 0,
-            "xla_llvm_disable_expensive_passes": True,
-            "xla_allow_excess_precision": False,
-        }
-    )
-    yield
-    torch_xla.set_custom_compile_options({})
 
 
 def name_of(info: OptimizerInfo) -> str:
