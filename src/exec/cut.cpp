@@ -9,9 +9,11 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/recent_map.h"
 #include "exec/debug_output.h"
 #include "exec/dump.h"
 #include "exec/explain.h"
+#include "exec/initial_values.h"
 #include "exec/kept_runs.h"
 #include "exec/lower.h"
 #include "exec/memory_mappings.h"
@@ -362,6 +364,40 @@ void recompute(lazy::Node& leaf, const std::string& cause) {
   lazy::Graph::replace_data(leaf, holder.value().node()->data());
 }
 
+uint64_t num_cuts = 0;
+
+// Whether a graph that is not compiled comes every few cuts: then a loop makes what it begins with in each round, and
+// the graph is worth a program.
+bool comes_often(const Hash128& key) {
+  constexpr uint64_t kFewCuts = 4;
+  constexpr int kOften = 4;
+  constexpr size_t kMaxRemembered = 64;
+  struct Visits {
+    uint64_t last = 0;
+    int count = 0;
+  };
+  static auto* graphs = new RecentMap<Visits>();
+  if (graphs->num_young() >= kMaxRemembered) graphs->forget();
+  Visits& visits = graphs->insert(key, std::make_unique<Visits>());
+  visits.count = num_cuts - std::exchange(visits.last, num_cuts) <= kFewCuts ? visits.count + 1 : 1;
+  return visits.count >= kOften;
+}
+
+// Computes what the graph begins with, where that makes its program one that is of use again. True if it did; then the
+// snapshot is old.
+bool run_initial_values(lazy::Graph& graph, const Snapshot& snapshot, const std::string& cause) {
+  const Hash128 key = cache_key(snapshot);
+  if (program_cache().find(key) != nullptr) return false;
+  InitialValues values(graph, snapshot);
+  if (values.empty() || comes_often(key)) return false;
+  Snapshot first;
+  values.prepare(first);
+  if (can_fail(first)) return true;
+  if (!first.nodes.empty()) run_snapshot(graph, first, cause + ", what it begins with", Extent::kAll);
+  values.replace();
+  return true;
+}
+
 }  // namespace
 
 void note_recording(const lazy::Graph& graph) {
@@ -374,11 +410,13 @@ void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   if (graph.num_pending() == 0) return;
   Runtime::get();  // the plugin decides how operators are lowered
   add_recording_event(graph);
+  ++num_cuts;
   // They end here, also when they fail: nobody could drop them.
   const Checks checks = std::exchange(pending_checks(graph.device()), {});
   static auto* snapshot = new Snapshot();
   const std::string cause = describe(what, location);
   take_sound_snapshot(*snapshot, cause, [&] { take_snapshot(graph, *snapshot); });
+  if (run_initial_values(graph, *snapshot, cause)) take_snapshot(graph, *snapshot);
   run_snapshot(graph, *snapshot, cause, checks.empty() ? Extent::kAll : Extent::kAllWithChecks);
 }
 

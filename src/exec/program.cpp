@@ -151,7 +151,9 @@ std::vector<Ref<DeviceValue>> Program::run(std::span<DeviceValue* const> argumen
     throw explained;
   }
 
-  record_->runs.fetch_add(1, std::memory_order_relaxed);
+  // The first run frees some of what the program was made with.
+  if (record_->runs.fetch_add(1, std::memory_order_relaxed) == 1)
+    runtime.return_compiler_memory(record_->compile_seconds);
   consume(arguments, keep);
   std::vector<Ref<DeviceValue>> outputs = wrap_outputs(arrays.outputs, device, outcome);
   const pjrt::Api api = runtime.client().api();
@@ -236,8 +238,11 @@ std::string serialized_options(const ProgramSpec& spec) { return make_options(sp
 
 Ref<Program> load_program(ProgramSpec spec, std::string_view serialized) {
   const Clock::time_point start = Clock::now();
-  pjrt::Executable executable = Runtime::get().client().deserialize(serialized);
-  return make_ref<Program>(std::move(spec), std::move(executable), seconds_since(start), true);
+  Runtime& runtime = Runtime::get();
+  pjrt::Executable executable = runtime.client().deserialize(serialized);
+  const double seconds = seconds_since(start);
+  runtime.return_compiler_memory(seconds);
+  return make_ref<Program>(std::move(spec), std::move(executable), seconds, true);
 }
 
 }  // namespace torch_pjrt

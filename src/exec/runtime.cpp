@@ -249,9 +249,9 @@ Ref<DeviceValue> Runtime::copy_to_device(const Ref<DeviceValue>& value, int devi
   return make_ref<DeviceValue>(value->type(), device, std::move(buffers), value->size_bytes());
 }
 
-void Runtime::return_compiler_memory(double compile_seconds) const {
-  constexpr double kWorthwhile = 0.05;
-  if (is_cpu_ && compile_seconds >= kWorthwhile) malloc_trim(0);
+void Runtime::return_compiler_memory(double seconds) const {
+  constexpr double kWorthwhile = 0.02;
+  if (is_cpu_ && seconds >= kWorthwhile) malloc_trim(0);
 }
 
 void Runtime::release_freed_memory() const {

@@ -54,9 +54,10 @@ class Runtime {
   // A copy on another device; the value itself when it is there already.
   Ref<DeviceValue> copy_to_device(const Ref<DeviceValue>& value, int device);
 
-  // After a compilation that took this long: what the compiler freed goes back to the system (see keep_freed_memory()),
-  // up to a third of what a training process holds. Takes milliseconds, so a short compilation does not.
-  void return_compiler_memory(double compile_seconds) const;
+  // What was freed while a program was made, which took this long, goes back to the system (see keep_freed_memory()):
+  // up to a third of what a training process holds. Takes milliseconds, so for a program that was made quickly it does
+  // not.
+  void return_compiler_memory(double seconds) const;
   // What is kept for the next run goes back to the system, on CPU plugins.
   void release_freed_memory() const;
 

@@ -68,10 +68,11 @@ void add_buffer(lazy::Buffer& buffer, Snapshot& snapshot) {
   snapshot.hash.mix(uint64_t{ref.node} << 32 | ref.index);
 }
 
-// The pending nodes that `node` needs, itself included.
-std::unordered_set<const lazy::Node*> pending_sources(const lazy::Node* node) {
-  std::unordered_set<const lazy::Node*> needed{node};
-  std::vector<const lazy::Node*> open{node};
+// The pending nodes that the buffers' values need, their own included.
+std::unordered_set<const lazy::Node*> pending_sources(std::span<lazy::Buffer* const> buffers) {
+  std::vector<const lazy::Node*> open;
+  for (const lazy::Buffer* buffer : buffers) open.push_back(buffer->value().node());
+  std::unordered_set<const lazy::Node*> needed(open.begin(), open.end());
   while (!open.empty()) {
     const lazy::Node* next = open.back();
     open.pop_back();
@@ -81,6 +82,20 @@ std::unordered_set<const lazy::Node*> pending_sources(const lazy::Node* node) {
     }
   }
   return needed;
+}
+
+void take_snapshot_of(lazy::Graph& graph, std::span<lazy::Buffer* const> buffers,
+                      std::span<const lazy::Node* const> nodes, Snapshot& snapshot) {
+  clear(snapshot, graph.device());
+  const uint64_t pass = graph.next_pass();
+  const auto needed = pending_sources(buffers);
+  for (const lazy::Node* node : nodes) {
+    if (needed.contains(node)) add_node(*node, pass, snapshot);
+  }
+  for (lazy::Buffer* buffer : buffers) add_buffer(*buffer, snapshot);
+  // What stays pending may read them too. The hash says otherwise of some, so it says this as well.
+  snapshot.donated.assign(snapshot.donated.size(), false);
+  snapshot.hash.mix(std::string_view("nothing is donated"));
 }
 
 }  // namespace
@@ -96,26 +111,20 @@ void take_snapshot(lazy::Graph& graph, Snapshot& snapshot) {
   }
 }
 
-void take_snapshot_of(lazy::Buffer& buffer, Snapshot& snapshot) {
+void take_snapshot_of(lazy::Graph& graph, std::span<lazy::Buffer* const> buffers, Snapshot& snapshot) {
   std::vector<const lazy::Node*> nodes;
-  for (const lazy::Node* node = buffer.graph().first(); node != nullptr; node = lazy::Graph::next(node)) {
-    nodes.push_back(node);
-  }
-  take_snapshot_of(buffer, nodes, snapshot);
+  for (const lazy::Node* node = graph.first(); node != nullptr; node = lazy::Graph::next(node)) nodes.push_back(node);
+  take_snapshot_of(graph, buffers, nodes, snapshot);
+}
+
+void take_snapshot_of(lazy::Buffer& buffer, Snapshot& snapshot) {
+  lazy::Buffer* const wanted = &buffer;
+  take_snapshot_of(buffer.graph(), {&wanted, 1}, snapshot);
 }
 
 void take_snapshot_of(lazy::Buffer& buffer, std::span<const lazy::Node* const> nodes, Snapshot& snapshot) {
-  lazy::Graph& graph = buffer.graph();
-  clear(snapshot, graph.device());
-  const uint64_t pass = graph.next_pass();
-  const auto needed = pending_sources(buffer.value().node());
-  for (const lazy::Node* node : nodes) {
-    if (needed.contains(node)) add_node(*node, pass, snapshot);
-  }
-  add_buffer(buffer, snapshot);
-  // What stays pending may read them too. The hash says otherwise of some, so it says this as well.
-  snapshot.donated.assign(snapshot.donated.size(), false);
-  snapshot.hash.mix(std::string_view("nothing is donated"));
+  lazy::Buffer* const wanted = &buffer;
+  take_snapshot_of(buffer.graph(), {&wanted, 1}, nodes, snapshot);
 }
 
 }  // namespace torch_pjrt

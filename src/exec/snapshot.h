@@ -41,6 +41,8 @@ void take_snapshot(lazy::Graph& graph, Snapshot& snapshot);
 
 // The same of one pending buffer and of the nodes that its value needs; nothing is donated.
 void take_snapshot_of(lazy::Buffer& buffer, Snapshot& snapshot);
+// The same of several pending buffers.
+void take_snapshot_of(lazy::Graph& graph, std::span<lazy::Buffer* const> buffers, Snapshot& snapshot);
 // The same where those nodes are not the graph's own, but among `nodes`, which are in topological order.
 void take_snapshot_of(lazy::Buffer& buffer, std::span<const lazy::Node* const> nodes, Snapshot& snapshot);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "lazy/graph.h"
 #include "lazy/node.h"
@@ -43,11 +45,16 @@ class Buffer {
   // The leaf that this buffer held before its pending value: the natural buffer to donate to it. Valid only while some
   // node of the pending graph uses it, so compare, do not dereference.
   const Node* previous_leaf() const { return previous_leaf_; }
+  void set_previous_leaf(const Value& leaf) { previous_leaf_ = leaf.node(); }
+  // The constant that this buffer, which never held data, held before its pending value: node and output. Null when
+  // there was none; to be compared only, like the previous leaf.
+  std::pair<const Node*, uint32_t> initial_value() const { return initial_value_; }
   Buffer* next_pending() const { return next_; }
 
  private:
   friend class Graph;
   void unlink();
+  void note_initial_value(const Node& next);
 
   Value value_;
   const Layout* layout_ = nullptr;
@@ -56,6 +63,7 @@ class Buffer {
   Buffer* previous_ = nullptr;
   Buffer* next_ = nullptr;
   const Node* previous_leaf_ = nullptr;
+  std::pair<const Node*, uint32_t> initial_value_;
   bool is_linked_ = false;
 };
 

@@ -54,6 +54,8 @@ Node* Graph::record(const Signature& signature, std::span<Value> operands, std::
   if (nodes_have_locations()) [[unlikely]]
     node->location = LocationScope::current();
   set_inputs(*node, operands, slots);
+  node->is_constant_ =
+      std::ranges::all_of(node->operands(), [](const Value& operand) { return operand.node()->is_constant(); });
   node->is_pending_ = true;
   node->previous_ = last_;
   (last_ == nullptr ? first_ : last_->next_) = node;
@@ -86,6 +88,20 @@ void Graph::set_inputs(Node& node, std::span<Value> operands, std::span<const ui
 void Graph::replace_data(Node& leaf, Ref<DeviceData> data) {
   TP_CHECK(leaf.is_data() && leaf.data_->type() == data->type(), "other data than the leaf's");
   leaf.data_ = std::move(data);
+}
+
+void Graph::replace(std::span<const std::pair<Value, Value>> replacements) {
+  std::map<std::pair<const Node*, uint32_t>, const Value*> replacement_of;
+  for (const auto& [old, replacement] : replacements) {
+    TP_CHECK(old.type() == replacement.type(), "another type than the value's");
+    replacement_of.emplace(std::pair(old.node(), old.index()), &replacement);
+  }
+  for (Node* node = first_; node != nullptr; node = node->next_) {
+    for (Value& operand : std::span(node->operands_.get(), node->num_operands_)) {
+      const auto found = replacement_of.find({operand.node(), operand.index()});
+      if (found != replacement_of.end()) operand = *found->second;
+    }
+  }
 }
 
 Value Graph::copy(const Node& node, std::span<Value> operands) {
@@ -151,15 +167,26 @@ void Buffer::unlink() {
   is_linked_ = false;
 }
 
+// What initialises a parameter may take several operators. After the backward, what is done with the zeros of an
+// optimizer's state is the step itself.
+void Buffer::note_initial_value(const Node& next) {
+  const bool had_data = previous_leaf_ != nullptr;
+  const bool is_known = initial_value_.first != nullptr;
+  if (had_data || is_known || !value_ || !value_.node()->is_constant()) return;
+  if (!next.is_constant() || graph_->has_backward()) initial_value_ = {value_.node(), value_.index()};
+}
+
 void Buffer::set(Value value, const Layout* layout) {
   if (value_.is_data()) {
     --value_.node()->num_holders_;
     previous_leaf_ = value_.node();
   }
   const bool is_pending = value && !value.is_data();
+  if (is_pending) note_initial_value(*value.node());
   if (value.is_data()) {
     ++value.node()->num_holders_;
     previous_leaf_ = nullptr;
+    initial_value_ = {};
   }
   value_ = std::move(value);
   layout_ = layout;

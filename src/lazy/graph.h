@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lazy/node.h"
@@ -33,6 +34,8 @@ class Graph {
   Value leaf(Ref<DeviceData> data);
   // Other data of the same type in the place of a leaf's, for all that hold the leaf.
   static void replace_data(Node& leaf, Ref<DeviceData> data);
+  // Other values of the same types in the place of some operands of pending nodes: (old, new).
+  void replace(std::span<const std::pair<Value, Value>> replacements);
   // The same operator on other operands, which are moved from; not in the pending list.
   static Value copy(const Node& node, std::span<Value> operands);
 
@@ -45,6 +48,10 @@ class Graph {
   Buffer* first_buffer() const { return first_buffer_; }
 
   RematRegion& remat_region() { return remat_region_; }
+
+  // Whether some of what is pending was recorded by a backward.
+  bool has_backward() const { return has_backward_; }
+  void set_has_backward(bool has_backward) { has_backward_ = has_backward; }
 
   // A fresh mark for Node::pass.
   uint64_t next_pass() { return ++pass_; }
@@ -64,6 +71,7 @@ class Graph {
   size_t num_pending_ = 0;
   uint64_t num_recorded_ = 0;
   uint64_t pass_ = 0;
+  bool has_backward_ = false;
   RematRegion remat_region_;
 };
 

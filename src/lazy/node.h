@@ -67,6 +67,8 @@ class Node {
   // Storages that hold this leaf; at 0 its buffer may be donated to the program that uses it last.
   uint32_t num_holders() const { return num_holders_; }
   uint32_t num_references() const { return references_; }
+  // Of an operator: none of its sources is data, so that it gives the same whenever it runs.
+  bool is_constant() const { return is_constant_; }
 
   // The line that recorded it; 0 when not asked for (see source_location.h).
   uint32_t location = 0;
@@ -97,6 +99,7 @@ class Node {
   uint32_t references_ = 0;
   uint32_t num_holders_ = 0;
   bool is_pending_ = false;  // in the graph's list
+  bool is_constant_ = false;
 };
 
 inline Value::Value(Node* node, uint32_t index) : node_(node), index_(index) {

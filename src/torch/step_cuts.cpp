@@ -19,11 +19,10 @@ namespace {
 struct Rounds {
   LoopFinder loops;
   // Since the last cut:
-  bool has_backward = false;
-  bool has_written_parameters = false;
+  bool has_written_parameters = false;  // after a backward
   bool is_at_loop_end = false;
 
-  void forget_step() { has_backward = has_written_parameters = is_at_loop_end = false; }
+  void forget_step() { has_written_parameters = is_at_loop_end = false; }
 };
 
 Rounds& rounds_of(const lazy::Graph& graph) {
@@ -60,7 +59,7 @@ at::Tensor written_tensor(const OpInfo& info, c10::ArrayRef<c10::IValue> argumen
 void note_written(lazy::Graph& graph, Rounds& rounds, const lazy::Signature& signature, const at::Tensor& tensor) {
   if (!tensor.defined() || !is_xla(tensor)) return;
   if (tensor.requires_grad() && tensor.is_leaf() && !at::GradMode::is_enabled()) {
-    rounds.has_written_parameters = rounds.has_backward;
+    rounds.has_written_parameters = graph.has_backward();
   }
   if (is_in_backward()) return;
   const lazy::Buffer& buffer = buffer_of(tensor);
@@ -77,6 +76,8 @@ void open_uncut_region() { num_uncut_regions.fetch_add(1, std::memory_order_rela
 void close_uncut_region() { num_uncut_regions.fetch_sub(1, std::memory_order_relaxed); }
 
 void cut_between_rounds(lazy::Graph& graph) {
+  const bool is_backward = is_in_backward();
+  graph.set_has_backward(is_backward || (graph.has_backward() && graph.num_pending() > 0));
   if (!is_wanted()) return;
   Rounds& rounds = rounds_of(graph);
   if (graph.num_pending() == 0) {
@@ -84,10 +85,7 @@ void cut_between_rounds(lazy::Graph& graph) {
     rounds.loops.cut_elsewhere();
     return;
   }
-  if (is_in_backward()) {
-    rounds.has_backward = true;
-    return;
-  }
+  if (is_backward) return;
   const bool is_step_end = rounds.has_written_parameters && at::GradMode::is_enabled();
   if (!is_step_end && !rounds.is_at_loop_end) return;
   // Before the attempt: a program that does not compile is not tried at every operator.
