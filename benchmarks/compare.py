@@ -201,6 +201,27 @@ def phase_table(runs: Runs) -> str:
     return table(["", *PHASES], rows)
 
 
+def kernel_table(runs: Runs, summaries: dict[str, dict[str, Summary]]) -> str:
+    """Medians over rounds of the time in PyTorch's kernels."""
+
+    def kernels(name: str, backend: str) -> float:
+        return statistics.median(result["kernels"] for result in runs[name][backend])
+
+    rows = []
+    for name, backends in summaries.items():
+        eager, xla = kernels(name, "eager"), kernels(name, "xla")
+        row = [name, f"{eager * 1e3:.2f} ms, {eager / backends['eager'].step:.2f}"]
+        row += [f"{xla * 1e3:.2f} ms, {xla / backends['xla'].step:.2f}", f"{xla / backends['eager'].step:.2f}"]
+        if "old" in backends:
+            multiple = backends["old"].step / backends["xla"].step
+            row.append(f"{multiple:.1f}" + (f", {backends['old'].step / xla:.1f}" if xla else ""))
+        rows.append(row)
+    header = ["", "eager", "xla", "ratio of xla's kernels to eager's step"]
+    if any("old" in backends for backends in summaries.values()):
+        header.append("older torch_xla's step, ratio to xla's, then to xla's kernels alone")
+    return table(header, rows)
+
+
 def launch_table(summaries: dict[str, dict[str, Summary]]) -> str:
     rows = []
     for name, backends in summaries.items():
@@ -211,12 +232,14 @@ def launch_table(summaries: dict[str, dict[str, Summary]]) -> str:
 
 
 def memory_table(summaries: dict[str, dict[str, Summary]], backends: list[str]) -> str:
-    def cell(summary: Summary) -> str:
-        own = (summary.peak or 0) - (summary.mapped or 0)
-        return f"{summary.peak or 0:.0f} MB, {own:.0f} MB"
+    def own(summary: Summary) -> float:
+        return (summary.peak or 0) - (summary.mapped or 0)
+
+    def cell(summary: Summary, eager: Summary) -> str:
+        return f"{summary.peak or 0:.0f} MB, {own(summary):.0f} MB, {own(summary) / own(eager):.2f}"
 
     shown = [b for b in backends if b != "xla_unmarked"]
-    rows = [[name, *(cell(summaries[name][b]) for b in shown)] for name in summaries]
+    rows = [[name, *(cell(summaries[name][b], summaries[name]["eager"]) for b in shown)] for name in summaries]
     return table(["", *(TITLES[b] for b in shown)], rows)
 
 
@@ -245,6 +268,12 @@ program in `sync`, and computes until the end of `wait`:
 
 {phase_table(runs)}
 
+What of a step is spent in PyTorch's own kernels, in milliseconds and as a share of it. For eager these are products,
+convolutions, attention and pooling, which no fusion removes; for `xla` what programs call instead of computing it
+themselves (`HostCallTime`). Their sum is what a step cannot be shorter than with these kernels:
+
+{kernel_table(runs, summaries)}
+
 ## The first step
 
 Seconds of the first step with an empty disk cache, then in a second process, which finds the programs there. It
@@ -259,7 +288,7 @@ Until the first step starts to run on xla (recording, lowering, and compiling or
 ## Memory
 
 Peak resident memory while training, without the first steps and their compilation; then without pages of files, which
-are libraries (the CPU plugin is a large one) and which processes share.
+are libraries (the CPU plugin is a large one) and which processes share, and the ratio of that to eager's.
 
 {memory_table(summaries, backends)}
 """
@@ -321,7 +350,7 @@ def main() -> int:
     print("\n" + step_table(summaries, backends) + "\n\n" + start_table(summaries, backends))
     print("\n" + phase_table(runs))
     if "xla" in backends:
-        print("\n" + launch_table(summaries))
+        print("\n" + kernel_table(runs, summaries) + "\n\n" + launch_table(summaries))
     print("\n" + memory_table(summaries, backends))
     print("\n".join(check_losses(summaries)))
     if not arguments.only and not arguments.backends:

@@ -22,6 +22,22 @@ BACKENDS = ["eager", "inductor", "xla", "xla_unmarked", "jax"]
 EXACT = "exact"  # eager in float64: what the losses are compared with, not timed
 WARMUP_STEPS = 3  # compile, and fill caches
 MIN_SECONDS = 0.5  # of measured steps: 20 of the small models say little
+PROFILED_STEPS = 5
+KERNELS = {
+    "mm",
+    "addmm",
+    "bmm",
+    "baddbmm",
+    "mkldnn_convolution",
+    "_slow_conv2d_forward",
+    "convolution_backward",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "max_pool2d_with_indices",
+    "max_pool2d_with_indices_backward",
+    "_adaptive_avg_pool2d",
+    "_adaptive_avg_pool2d_backward",
+}
 PHASES = ["zero_grad", "forward", "loss", "backward", "optimizer", "sync", "wait"]
 
 
@@ -119,6 +135,23 @@ def measure_unmarked(step: TorchStep, steps: int) -> dict[str, Any]:
     return {**result, "loss": result["loss"].item()}
 
 
+def kernel_seconds_of_eager(step: TorchStep) -> float:
+    """Of a step: in the products, convolutions, attention and pooling that it calls, which no fusion removes."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        for _ in range(PROFILED_STEPS):
+            step()
+    kernels = [event for event in profile.key_averages() if event.key.removeprefix("aten::") in KERNELS]
+    return sum(event.self_cpu_time_total for event in kernels) / 1e6 / PROFILED_STEPS
+
+
+def host_call_seconds() -> float:
+    """In PyTorch's kernels that programs of xla called, so far."""
+    from torch_xla.debug import metrics
+
+    found = metrics.metric_data("HostCallTime")
+    return found[1] / 1e9 if found else 0.0
+
+
 def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
     step = make_step(name, backend)
     if backend == EXACT:
@@ -129,12 +162,14 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
         step.cut()
     step.wait()
     times, hosts = [], []
+    is_xla = backend == "xla"
     phases: dict[str, list[float]] = {phase: [] for phase in PHASES}
     result: dict[str, Any] = {}
     while len(times) < steps or sum(times[WARMUP_STEPS:]) < MIN_SECONDS:
         if len(times) == WARMUP_STEPS:
             result["peak_megabytes_with_compiling"] = peak_megabytes()
             reset_peak_memory()
+            called_before = host_call_seconds() if is_xla else 0.0
         start = time.perf_counter()
         loss = step()
         recorded = time.perf_counter()
@@ -155,6 +190,10 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
             result["loss"] = float(loss)
     result.update(first=times[0], steps=times[WARMUP_STEPS:], peak_megabytes=peak_megabytes())
     result["mapped_megabytes"] = mapped_megabytes()
+    if backend == "eager":
+        result["kernels"] = kernel_seconds_of_eager(step)
+    if is_xla:
+        result["kernels"] = (host_call_seconds() - called_before) / len(result["steps"])
     if isinstance(step, TorchStep):
         result["phases"] = {phase: statistics.median(values) for phase, values in phases.items()}
     if backend == "xla":

@@ -5,6 +5,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -14,6 +15,7 @@
 
 #include "base/recent_map.h"
 #include "exec/host_calls.h"
+#include "exec/statistics.h"
 #include "torch/host_call.h"
 #include "torch/host_matmul.h"
 #include "torch/host_team.h"
@@ -307,10 +309,13 @@ void run_call(const XLA_FFI_CallFrame& frame) {
   const c10::InferenceMode no_autograd;
   const std::shared_ptr<const HostCallPlan> kept = plan_of(call_text(frame.attrs));
   const HostCallPlan& plan = *kept;
+  static Metric& time = metric("HostCallTime");
   const std::lock_guard lock(one_call_at_a_time());
+  const auto start = std::chrono::steady_clock::now();
   std::optional<SingleThreaded> alone;
   if (plan.is_linear && size_bytes(frame) < kMinBytesForThreads) alone.emplace();
   Call(plan, frame).run();
+  time.record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 // --- the handler
