@@ -32,14 +32,29 @@ Dims inverse_permutation(const Dims& permutation) {
   return result;
 }
 
-std::string to_string(const Dims& dims) {
-  std::string text = "[";
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(dims[i]);
+bool lies_in_order(const Dims& sizes, const Dims& strides, const Dims& order) {
+  int64_t next = 1;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const auto d = static_cast<size_t>(*it);
+    if (sizes[d] != 1 && strides[d] != next) return false;
+    next *= sizes[d];
   }
-  return text + "]";
+  return true;
 }
+
+bool is_row_major(const Dims& sizes, const Dims& strides) {
+  Dims order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  return lies_in_order(sizes, strides, order);
+}
+
+std::string to_list(const Dims& dims) {
+  std::string text;
+  for (const int64_t dim : dims) text += (text.empty() ? "" : ", ") + std::to_string(dim);
+  return text;
+}
+
+std::string to_string(const Dims& dims) { return "[" + to_list(dims) + "]"; }
 
 int64_t TensorType::numel() const { return product(dims); }
 

@@ -31,11 +31,16 @@ struct TensorType {
 int64_t product(const Dims& dims);
 // Strides, in elements, of a row-major tensor; sizes of 0 count as 1, as in PyTorch.
 Dims row_major_strides(const Dims& dims);
+// Whether these are the strides of a dense tensor whose dimensions, outermost first, are in this order. Those of
+// dimensions of one element say nothing.
+bool lies_in_order(const Dims& sizes, const Dims& strides, const Dims& order);
+bool is_row_major(const Dims& sizes, const Dims& strides);
 // values[permutation[i]] at i.
 Dims permuted(const Dims& values, const Dims& permutation);
 // The permutation that undoes this one.
 Dims inverse_permutation(const Dims& permutation);
-// "[2, 3]", PyTorch's spelling in error messages.
+// "[2, 3]", PyTorch's spelling in error messages, and the same without the brackets.
 std::string to_string(const Dims& dims);
+std::string to_list(const Dims& dims);
 
 }  // namespace torch_pjrt

@@ -62,17 +62,6 @@ struct AttributeText {
   }
 };
 
-// Whether strides, outermost first by `physical`, are those of a dense tensor. Dimensions of size 1 may have any.
-bool lies_in_order(const Dims& sizes, const Dims& strides, const Dims& physical) {
-  int64_t expected = 1;
-  for (auto it = physical.rbegin(); it != physical.rend(); ++it) {
-    const auto d = static_cast<size_t>(*it);
-    if (sizes[d] != 1 && strides[d] != expected) return false;
-    expected *= sizes[d];
-  }
-  return true;
-}
-
 bool has_strides(const Dims& sizes, const Dims& strides, const Dims& expected) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] != 1 && strides[i] != expected[i]) return false;

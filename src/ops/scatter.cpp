@@ -154,16 +154,11 @@ Values lower_index_reduce(LoweringContext& ctx) {
 void check_count(Builder& b, Value self, Value mask, int64_t first, Value values, int64_t count) {
   Dims before(self.dims().begin(), self.dims().begin() + first);
   Dims after(self.dims().begin() + first + mask.rank(), self.dims().end());
-  const auto list = [](const Dims& dims) {
-    std::string text;
-    for (const int64_t size : dims) text += concat(text.empty() ? "" : ", ", size);
-    return text;
-  };
-  const std::string head = list(before), tail = list(after);
+  const std::string head = to_list(before), tail = to_list(after);
   check_count_set(b, mask, count, count + 1,
                   {ErrorCode::kInvalidArgument,
-                   concat("shape mismatch: value tensor of shape [", list(values.dims()),
-                          "] cannot be broadcast to indexing result of shape [", head, head.empty() ? "" : ", "),
+                   concat("shape mismatch: value tensor of shape ", to_string(values.dims()),
+                          " cannot be broadcast to indexing result of shape [", head, head.empty() ? "" : ", "),
                    concat(tail.empty() ? "" : ", ", tail, "]")});
 }
 

@@ -19,16 +19,6 @@ using Kind = ArgumentRule::Kind;
 
 namespace {
 
-// Whether elements lie in row-major order: strides of dimensions of one element say nothing.
-bool is_row_major(const Dims& dims, const Dims& strides) {
-  int64_t next = 1;
-  for (size_t i = dims.size(); i-- > 0;) {
-    if (dims[i] != 1 && strides[i] != next) return false;
-    next *= dims[i];
-  }
-  return true;
-}
-
 // Dense strides. Those of no elements say nothing, but they are numbers that a program can ask for, too.
 void set_strides(CallPlan::Output& output, lazy::OutputSpec& spec, Dims strides) {
   const bool has_layout = spec.type.numel() > 0 && !is_row_major(spec.type.dims, strides);
