@@ -418,6 +418,7 @@ void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   take_sound_snapshot(*snapshot, cause, [&] { take_snapshot(graph, *snapshot); });
   if (run_initial_values(graph, *snapshot, cause)) take_snapshot(graph, *snapshot);
   run_snapshot(graph, *snapshot, cause, checks.empty() ? Extent::kAll : Extent::kAllWithChecks);
+  graph.note_cut();
 }
 
 void hold_until_cut(lazy::Value check) {

@@ -3,6 +3,7 @@
 // exactly what the next cut has to compute, already in topological order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -49,9 +50,13 @@ class Graph {
 
   RematRegion& remat_region() { return remat_region_; }
 
-  // Whether some of what is pending was recorded by a backward.
-  bool has_backward() const { return has_backward_; }
-  void set_has_backward(bool has_backward) { has_backward_ = has_backward; }
+  // To be told of each operator that a backward records, and of each cut.
+  void note_backward() { cuts_since_backward_ = 0; }
+  void note_cut() { cuts_since_backward_ = std::min(cuts_since_backward_ + 1, kLongAgo); }
+  // Whether a backward recorded some of what is pending; whether one did so lately: what a program does between its
+  // backward and its optimizer (reading the loss, the norm of the gradients) may cut.
+  bool has_backward() const { return cuts_since_backward_ == 0; }
+  bool is_after_backward() const { return cuts_since_backward_ < kLongAgo; }
 
   // A fresh mark for Node::pass.
   uint64_t next_pass() { return ++pass_; }
@@ -59,6 +64,7 @@ class Graph {
  private:
   friend class Buffer;
   friend class Value;
+  static constexpr int kLongAgo = 4;  // cuts
   static void release(Node* node);
   static void set_inputs(Node& node, std::span<Value> operands, std::span<const uint64_t> slots);
   void unlink(Node* node);
@@ -71,7 +77,7 @@ class Graph {
   size_t num_pending_ = 0;
   uint64_t num_recorded_ = 0;
   uint64_t pass_ = 0;
-  bool has_backward_ = false;
+  int cuts_since_backward_ = kLongAgo;
   RematRegion remat_region_;
 };
 

@@ -77,7 +77,7 @@ void close_uncut_region() { num_uncut_regions.fetch_sub(1, std::memory_order_rel
 
 void cut_between_rounds(lazy::Graph& graph) {
   const bool is_backward = is_in_backward();
-  graph.set_has_backward(is_backward || (graph.has_backward() && graph.num_pending() > 0));
+  if (is_backward) graph.note_backward();
   if (!is_wanted()) return;
   Rounds& rounds = rounds_of(graph);
   if (graph.num_pending() == 0) {

@@ -52,6 +52,28 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.parametrize("reads_loss", [False, True], ids=["", "reads_loss"])
+@pytest.mark.parametrize("name", ["Adam", "RMSprop"])
+def test_a_loss_that_is_read_before_the_step(name: str, reads_loss: bool, compiles: Callable[[], int]) -> None:
+    """Then an optimizer's first step is recorded with the second forward, or alone."""
+    model = make_model().to("xla")
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01)
+    x = torch.linspace(-1, 1, 24, dtype=torch.float64).view(4, 6).to("xla")
+    torch_xla.sync()
+    counts = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        assert loss.item() > 0
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if not reads_loss:
+            torch_xla.sync()
+        counts.append(len(torch_xla.debug.executables()))
+    assert counts[1:] == [counts[1]] * (STEPS - 1)
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_step_of_an_optimizer_is_one_program(name: str, compiles: Callable[[], int]) -> None:
     torch.manual_seed(0)
