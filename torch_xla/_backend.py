@@ -23,7 +23,7 @@ def register() -> None:
         if error.name not in ("torch_xla._XLAC", "_XLAC"):
             raise
         raise ImportError("torch_xla: its C++ part is not built; run `./dev build` or `pip install .`") from None
-    from . import _attention, _device_module, _optimizers, _plugins, _sparse, _storage
+    from . import _attention, _compile, _device_module, _optimizers, _plugins, _sparse, _storage
 
     _XLAC.install_call_site_hook(_library_prefixes())
     if os.environ.get("XLA_IR_DEBUG", "").lower() in ("1", "true", "yes", "on"):
@@ -36,6 +36,7 @@ def register() -> None:
     _optimizers.install()
     _sparse.install()
     _attention.install()
+    _compile.install()
     atexit.register(_settle_autograd, os.getpid())
     _seed_with_torch()
     _registered = True

@@ -1,0 +1,34 @@
+"""Lets `torch.compile` take functions on `xla`.
+
+Its default backend, inductor, makes code for devices that it knows. On `xla` the operators of a captured graph are
+recorded when it runs, and XLA compiles them together with what else is pending: there is nothing else to make.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+
+def install() -> None:
+    """Called once."""
+    wrapper = torch._TorchCompileInductorWrapper
+    with_inductor = wrapper.__call__
+
+    @functools.wraps(with_inductor)
+    def compiled(self: Any, model_: torch.fx.GraphModule, inputs_: list[Any], **kwargs: Any) -> Callable[..., Any]:
+        return model_ if _is_on_xla(model_, inputs_) else with_inductor(self, model_, inputs_, **kwargs)
+
+    wrapper.__call__ = compiled
+
+
+def _is_on_xla(model: torch.fx.GraphModule, inputs: list[Any]) -> bool:
+    """Some value of the graph, which PyTorch has annotated with examples, is on `xla`."""
+    return any(value.device.type == "xla" for value in _tensors([inputs, *(node.meta for node in model.graph.nodes)]))
+
+
+def _tensors(tree: Any) -> Iterable[torch.Tensor]:
+    return (leaf for leaf in torch.utils._pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
