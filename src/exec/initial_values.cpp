@@ -38,7 +38,8 @@ bool are_few_zeros(const lazy::Value& value) {
   return signature.schema->name == "aten::zero" && signature.operands.empty() && value.type().size_bytes() <= kFewBytes;
 }
 
-// Scalars, such as the step counters of an optimizer, go from step to step as one value where they are equal.
+// Scalars, such as the step counters of an optimizer, go from step to step as one value where they are equal and one
+// operator updates them all: a program's equal results of one operator are one.
 bool are_one_scalar(const lazy::Value& a, const lazy::Value& b) {
   const lazy::Node& x = *a.node();
   const lazy::Node& y = *b.node();
@@ -59,16 +60,17 @@ InitialValues::InitialValues(lazy::Graph& graph, const Snapshot& snapshot) : gra
     if (found == constants.end()) continue;
     const auto [place, is_new] = known.emplace(found->first, 0);
     if (is_new) {
-      place->second = result_for(found->second);
-      initials_.push_back({found->second, place->second});
+      const lazy::Node* const update = buffer->value().node();
+      place->second = result_for(found->second, update);
+      initials_.push_back({found->second, update, place->second});
     }
     storages_.push_back({buffer, place->second});
   }
 }
 
-size_t InitialValues::result_for(const lazy::Value& value) {
+size_t InitialValues::result_for(const lazy::Value& value, const lazy::Node* update) {
   for (const Initial& initial : initials_) {
-    if (are_one_scalar(initial.value, value)) return initial.result;
+    if (initial.update == update && are_one_scalar(initial.value, value)) return initial.result;
   }
   results_.push_back(std::make_unique<lazy::Buffer>(graph_.device(), value.type().size_bytes()));
   results_.back()->set(value, nullptr);

@@ -33,14 +33,15 @@ class InitialValues {
  private:
   struct Initial {
     lazy::Value value;
-    size_t result;  // its place in results_
+    const lazy::Node* update;  // what its storage holds now
+    size_t result;             // its place in results_
   };
   struct Storage {
     lazy::Buffer* buffer;
     size_t result;  // what it began with
   };
 
-  size_t result_for(const lazy::Value& value);
+  size_t result_for(const lazy::Value& value, const lazy::Node* update);
   void upload_zeros();
 
   lazy::Graph& graph_;

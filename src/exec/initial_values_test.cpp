@@ -11,14 +11,14 @@ namespace {
 const TensorType kVector{DType::kF32, {4}};
 const TensorType kScalar{DType::kF32, {}};
 
-// An operator of this name, with one result and real numbers as slots.
+// An operator of this name, with results of one type and real numbers as slots.
 lazy::Signature make_signature(const lazy::Schema& schema, std::vector<TensorType> operands, const TensorType& result,
-                               size_t num_slots) {
+                               size_t num_slots, size_t num_results = 1) {
   lazy::Signature signature;
   signature.schema = &schema;
   signature.operands = std::move(operands);
   signature.slot_is_int.assign(num_slots, false);
-  signature.outputs.push_back({result, Dims(result.dims.size(), 1)});
+  signature.outputs.assign(num_results, {result, Dims(result.dims.size(), 1)});
   signature.hash.mix(std::string_view(schema.name));
   signature.hash.mix_range(result.dims.begin(), result.dims.end());
   return signature;
@@ -61,6 +61,8 @@ class InitialValuesOfStorages : public RuntimeTest {
   const lazy::Signature full_ = make_signature(full_schema_, {}, kVector, 1);
   const lazy::Signature full_scalar_ = make_signature(full_schema_, {}, kScalar, 1);
   const lazy::Signature add_ = make_signature(add_schema_, {kVector, kVector}, kVector, 0);
+  const lazy::Signature foreach_add_ =
+      make_signature(add_schema_, {kScalar, kScalar, kScalar, kScalar, kVector}, kScalar, 0, 4);
   const lazy::Signature add_scalar_ = make_signature(add_schema_, {kScalar, kVector}, kScalar, 0);
 
   const lazy::Lock lock_{lazy::mutex()};
@@ -101,25 +103,31 @@ TEST_F(InitialValuesOfStorages, zeros_are_uploaded_and_the_rest_is_computed) {
   EXPECT_EQ(all_.parameters.size(), 4u);
 }
 
-TEST_F(InitialValuesOfStorages, equal_scalars_are_one_value) {
+TEST_F(InitialValuesOfStorages, equal_scalars_that_one_operator_updates_are_one_value) {
   gradient_ = leaf(kVector);
   std::vector<std::unique_ptr<lazy::Buffer>> counters;
-  for (const double number : {3.0, 3.0, -0.0, 0.0}) {
+  for (const double number : {3.0, 3.0, -0.0, 0.0, 3.0}) {
     counters.push_back(std::make_unique<lazy::Buffer>(0, kScalar.size_bytes()));
     counters.back()->set(full(full_scalar_, number), nullptr);
   }
-  for (const auto& counter : counters) counter->set(add(add_scalar_, counter->value(), gradient_), nullptr);
+  lazy::Value operands[5];
+  for (size_t i = 0; i < 4; ++i) operands[i] = counters[i]->value();
+  operands[4] = gradient_;
+  const lazy::Value together(graph_.record(foreach_add_, operands, {}), 0);
+  for (uint32_t i = 0; i < 4; ++i) counters[i]->set(lazy::Value(together.node(), i), nullptr);
+  counters[4]->set(add(add_scalar_, counters[4]->value(), gradient_), nullptr);
   update_parameter();
   take_snapshot(graph_, all_);
   InitialValues values(graph_, all_);
   values.prepare(first_);
-  EXPECT_EQ(first_.buffers.size(), 3u);
+  EXPECT_EQ(first_.buffers.size(), 4u);
   compute(first_);
   values.replace();
-  const auto initial_of = [&](size_t i) { return counters[i]->value().node()->operands()[0].node(); };
+  const auto initial_of = [&](size_t i) { return together.node()->operands()[i].node(); };
   EXPECT_EQ(initial_of(0), initial_of(1));
   EXPECT_NE(initial_of(1), initial_of(2));
   EXPECT_NE(initial_of(2), initial_of(3));
+  EXPECT_NE(counters[4]->value().node()->operands()[0].node(), initial_of(0));
 }
 
 TEST_F(InitialValuesOfStorages, are_none_of_results_and_of_what_had_data) {

@@ -102,6 +102,21 @@ def test_every_step_of_an_optimizer_is_one_program(name: str, compiles: Callable
             torch.testing.assert_close(found.cpu() if isinstance(found, torch.Tensor) else found, value)
 
 
+@pytest.mark.parametrize("name", ["Adam", "NAdam", "Rprop"])
+def test_counters_on_the_device_that_are_updated_one_by_one(name: str, compiles: Callable[[], int]) -> None:
+    model = make_model().to("xla")
+    optimizer = getattr(torch.optim, name)(model.parameters(), foreach=False, capturable=True)
+    torch_xla.sync()
+    counts = []
+
+    def sync() -> None:
+        torch_xla.sync()
+        counts.append(compiles())
+
+    train(model, optimizer, sync)
+    assert counts == [counts[0]] * STEPS
+
+
 def test_a_model_that_was_initialised_on_the_device(compiles: Callable[[], int]) -> None:
     torch.manual_seed(0)
     with torch.device("xla"):
