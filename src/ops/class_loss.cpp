@@ -113,11 +113,13 @@ Values lower_nll_loss_backward(LoweringContext& ctx) {
   return classes.finish_backward(select(classes.one_hot() & classes.is_used(), at_target, 0.0));
 }
 
+// Else 0, also where x is NaN.
+Expr where_positive(const Expr& x) { return select(x > 0.0, x, 0.0); }
+
 // margin - self[target] + self[j] for every class j but the target's, where that is positive, else 0.
 Expr margin_excess(LoweringContext& ctx, const Classes& classes) {
   const Expr margin(ctx.b, ctx.number("margin", classes.scores().dtype(), 1.0));
-  const Expr excess = maximum(margin - classes.target_scores() + classes.scores(), 0.0);
-  return select(classes.one_hot(), 0.0, excess);
+  return select(classes.one_hot(), 0.0, where_positive(margin - classes.target_scores() + classes.scores()));
 }
 
 Values lower_multi_margin_loss(LoweringContext& ctx) {
@@ -179,7 +181,7 @@ struct Labels {
   }
   Expr margins() const {
     const Expr own = sum(select(one_hot, scores, 0.0), 2);
-    return select(any(one_hot, 2) & ~is_label, maximum(1.0 - own + scores, 0.0), 0.0);
+    return select(any(one_hot, 2) & ~is_label, where_positive(1.0 - own + scores), 0.0);
   }
 };
 

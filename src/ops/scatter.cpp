@@ -106,10 +106,11 @@ struct RowWrite {
   Writer write;
 };
 
-// The words of index_add, index_copy and index_reduce differ.
+// The words of index_add, index_copy and index_reduce differ, of index_add also those for a vector.
 RangeError row_error(const LoweringContext& ctx, int64_t dim, int64_t size) {
-  if (ctx.name() == "aten::index_reduce") return kOutOfSelf;
-  if (ctx.name() == "aten::index_add") return RangeError::of_dimension(ErrorCode::kInvalidArgument, dim, size);
+  const bool is_add = ctx.name() == "aten::index_add";
+  if (ctx.name() == "aten::index_reduce" || (is_add && ctx.tensor("self").rank() < 2)) return kOutOfSelf;
+  if (is_add) return RangeError::of_dimension(ErrorCode::kInvalidArgument, dim, size);
   return RangeError::of_dimension(ErrorCode::kIndexError, dim, size, "index_copy_(): ");
 }
 
@@ -120,7 +121,9 @@ RowWrite row_write(LoweringContext& ctx) {
   const int64_t dim = wrap_dim(ctx.integer("dim"), row.self.rank());
   if (row.self.rank() == 0) row.self = b.reshape(row.self, {1});
   Dims sizes = row.self.dims();
-  check_range(b, index, 0, sizes[dim], row_error(ctx, dim, sizes[dim]));
+  // Of rows that are empty, index_add looks at no index.
+  const bool is_checked = ctx.name() != "aten::index_add" || row.self.rank() == 1 || row.self.numel() > 0;
+  if (is_checked) check_range(b, index, 0, sizes[dim], row_error(ctx, dim, sizes[dim]));
   sizes[dim] = index.numel();
   row.source = b.reshape(row.source, sizes);
   row.write = [&b, dim, index](Value x, Value update, const Region& combine) {

@@ -53,6 +53,10 @@ class XlaGuard final : public c10::impl::DeviceGuardImplInterface {
   void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
+  // An event does not know its device.
+  void synchronizeEvent(void*) const override {
+    for (int device = 0; device < count_devices(); ++device) api::sync(device, /*wait=*/true);
+  }
   void destroyEvent(void*, const c10::DeviceIndex) const noexcept override {}
   bool queryStream(const c10::Stream&) const override { return true; }
   void synchronizeStream(const c10::Stream& stream) const override { synchronizeDevice(stream.device_index()); }

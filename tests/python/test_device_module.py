@@ -148,6 +148,15 @@ def test_streams_and_events():
         torch.xla.Event().elapsed_time(end)
 
 
+def test_an_event_of_pytorch_waits_for_what_was_recorded():
+    event = torch.Event("xla")
+    x = torch.ones(100, device="xla") * 2
+    event.record()
+    event.synchronize()
+    assert torch_xla._XLAC.pending_nodes(0) == 0 and event.query()
+    assert x.sum().item() == 200
+
+
 def test_autocast_runs_matrix_products_in_bfloat16_and_losses_in_float32():
     layer = nn.Linear(4, 3).to("xla")
     x = torch.randn(2, 4, device="xla")

@@ -86,6 +86,17 @@ def test_multi_margin_loss(reduction, p):
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("p", [1, 2])
+def test_margins_that_are_nan(reduction, p):
+    """They count as none, also in the gradient."""
+    x = torch.tensor([[1.0, math.nan, 2.0, 0.5], [3.0, 1.0, 2.0, math.nan]], requires_grad=True)
+    target, labels = torch.tensor([0, 3]), torch.tensor([[0, 1, -1, -1], [2, -1, 0, 0]])
+    for margin in (1.0, math.nan):
+        assert_same(lambda x, t, m=margin: F.multi_margin_loss(x, t, p=p, margin=m, reduction=reduction), x, target)
+    assert_same(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), x, labels)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (4, 5, 3, 2), (4, 5, 2, 3, 2)])
 def test_nll_loss(shape, reduction):
     x = tensor(*shape)

@@ -33,6 +33,7 @@ OUT_OF_RANGE = {
     "getitem negative": lambda d: matrix(d)[index(d, -4)],
     "getitem two": lambda d: matrix(d)[index(d, 0), index(d, 9)],
     "index_add": lambda d: matrix(d).index_add_(0, index(d, 3), torch.ones(1, 4, device=d)),
+    "index_add of a vector": lambda d: torch.ones(3, device=d).index_add_(0, index(d, 3), torch.ones(1, device=d)),
     "index_copy": lambda d: matrix(d).index_copy_(0, index(d, 3), torch.ones(1, 4, device=d)),
     "index_fill": lambda d: matrix(d).index_fill_(0, index(d, 3), 1.0),
     "index_put": lambda d: matrix(d).index_put_((index(d, 5),), torch.ones(1, 4, device=d)),
@@ -46,6 +47,13 @@ OUT_OF_RANGE = {
     "scatter_reduce": lambda d: matrix(d).scatter_reduce_(1, index(d, 9).view(1, 1), torch.ones(1, 1, device=d), "sum"),
     "take": lambda d: matrix(d).take(index(d, 12)),
 }
+
+
+def test_index_add_of_empty_rows_looks_at_no_index():
+    empty = torch.ones(2, 0)
+    source = torch.ones(2, 2)
+    assert empty.index_add(1, index("cpu", 0, 9), source).shape == (2, 0)
+    assert empty.to("xla").index_add(1, index("xla", 0, 9), source.to("xla")).cpu().shape == (2, 0)
 
 
 @pytest.mark.parametrize("name", OUT_OF_RANGE)
