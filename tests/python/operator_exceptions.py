@@ -214,6 +214,7 @@ KNOWN_MUTATIONS = [
         r"(m1 and m2|mat1|mat2|The expanded size of|argument \[1\] with a dimension more)",
         "linear is composed of other operators, whose words differ",
     ),
+    MutationRow("index_add", r"CPU: IndexError: index out of range in self", "words for some dimensions and layouts"),
     MutationRow(
         "nn.functional.embedding_bag",
         r"CPU: RuntimeError: (Expected |Index |offsets)|argument \[0\] of bool",
