@@ -366,8 +366,7 @@ void recompute(lazy::Node& leaf, const std::string& cause) {
 
 uint64_t num_cuts = 0;
 
-// Whether a graph that is not compiled comes every few cuts: then a loop makes what it begins with in each round, and
-// the graph is worth a program.
+// Whether a graph that is not compiled comes every few cuts: a loop makes what it begins with in each round.
 bool comes_often(const Hash128& key) {
   constexpr uint64_t kFewCuts = 4;
   constexpr int kOften = 4;
@@ -383,17 +382,23 @@ bool comes_often(const Hash128& key) {
   return visits.count >= kOften;
 }
 
-// Computes what the graph begins with, where that makes its program one that is of use again. True if it did; then the
-// snapshot is old.
+// Computes what the graph begins with, where that makes its program one that is of use again. True if the snapshot is
+// old afterwards.
 bool run_initial_values(lazy::Graph& graph, const Snapshot& snapshot, const std::string& cause) {
+  // What is copied in each round of such a loop before its graph is worth a program of its own.
+  constexpr size_t kManyBytes = 1 << 20;
   const Hash128 key = cache_key(snapshot);
   if (program_cache().find(key) != nullptr) return false;
   InitialValues values(graph, snapshot);
-  if (values.empty() || comes_often(key)) return false;
+  if (values.empty() || (values.size_bytes() > kManyBytes && comes_often(key))) return false;
   Snapshot first;
   values.prepare(first);
   if (can_fail(first)) return true;
-  if (!first.nodes.empty()) run_snapshot(graph, first, cause + ", what it begins with", Extent::kAll);
+  try {
+    if (!first.nodes.empty()) run_snapshot(graph, first, cause + ", what it begins with", Extent::kAll);
+  } catch (const Error&) {
+    return true;  // the whole graph may do, and tells its error if not
+  }
   values.replace();
   return true;
 }

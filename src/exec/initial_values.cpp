@@ -35,7 +35,13 @@ std::map<Reference, lazy::Value> constants_in(const Snapshot& snapshot) {
 bool are_few_zeros(const lazy::Value& value) {
   constexpr size_t kFewBytes = 64 << 20;
   const lazy::Signature& signature = value.node()->signature();
-  return signature.schema->name == "aten::zero" && signature.operands.empty() && value.type().size_bytes() <= kFewBytes;
+  const std::string& name = signature.schema->name;
+  const auto slots = value.node()->slots();
+  const auto is_zero = [](uint64_t slot) { return slot == 0; };  // of either kind; not -0.0
+  const bool is_zero_filled =
+      (name == "aten::full" || name == "aten::fill") && !slots.empty() && std::ranges::all_of(slots, is_zero);
+  return (name == "aten::zero" || is_zero_filled) && signature.operands.empty() &&
+         value.type().size_bytes() <= kFewBytes;
 }
 
 // Scalars, such as the step counters of an optimizer, go from step to step as one value where they are equal and one
@@ -50,7 +56,8 @@ bool are_one_scalar(const lazy::Value& a, const lazy::Value& b) {
 }  // namespace
 
 InitialValues::InitialValues(lazy::Graph& graph, const Snapshot& snapshot) : graph_(graph) {
-  if (!updates_what_was_there(graph, snapshot)) return;
+  const auto had_initial_value = [](const lazy::Buffer* buffer) { return buffer->initial_value().first != nullptr; };
+  if (std::ranges::none_of(snapshot.buffers, had_initial_value) || !updates_what_was_there(graph, snapshot)) return;
   const auto constants = constants_in(snapshot);
   if (constants.empty()) return;
   std::map<Reference, size_t> known;
@@ -75,6 +82,12 @@ size_t InitialValues::result_for(const lazy::Value& value, const lazy::Node* upd
   results_.push_back(std::make_unique<lazy::Buffer>(graph_.device(), value.type().size_bytes()));
   results_.back()->set(value, nullptr);
   return results_.size() - 1;
+}
+
+size_t InitialValues::size_bytes() const {
+  size_t sum = 0;
+  for (const auto& result : results_) sum += result->size_bytes();
+  return sum;
 }
 
 void InitialValues::upload_zeros() {

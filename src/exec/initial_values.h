@@ -24,6 +24,7 @@ class InitialValues {
   InitialValues(lazy::Graph& graph, const Snapshot& snapshot);
 
   bool empty() const { return results_.empty(); }
+  size_t size_bytes() const;
   // Uploads those that are zeros, and takes a snapshot of what computes the others and of nothing else, which may be
   // nothing. Other snapshots of the graph are no longer valid.
   void prepare(Snapshot& snapshot);

@@ -205,14 +205,15 @@ def test_state_of_several_kinds(compiles: Callable[[], int]) -> None:
             torch.testing.assert_close(found.cpu(), value)
 
 
-def test_state_that_a_loop_makes_in_each_round(compiles: Callable[[], int]) -> None:
-    """The round itself is compiled when it has come a few times."""
-    weight = torch.ones(4, device="xla", requires_grad=True)
+@pytest.mark.parametrize(("size", "programs"), [(4, [1] * 8), (1 << 19, [1] * 3 + [2] * 5)], ids=["small", "large"])
+def test_state_that_a_loop_makes_in_each_round(size: int, programs: list[int], compiles: Callable[[], int]) -> None:
+    """Where much would be copied each time, the round itself is compiled when it has come a few times."""
+    weight = torch.ones(size, device="xla", requires_grad=True)
     torch_xla.sync()
     before = compiles()
     counts, sums = [], []
     for i in range(8):
-        total = torch.zeros(4, device="xla")
+        total = torch.zeros(size, device="xla")
         loss = (weight * (i + 1.0)).sum()
         loss.backward()
         total += weight.grad
@@ -222,7 +223,7 @@ def test_state_that_a_loop_makes_in_each_round(compiles: Callable[[], int]) -> N
         torch_xla.sync()
         counts.append(compiles() - before)
         sums.append(total)
-    assert counts == [1, 1, 1, 2, 2, 2, 2, 2]
+    assert counts == programs
     assert [total[0].item() for total in sums] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
     assert weight[0].item() == 1 - 0.5 * 36
 

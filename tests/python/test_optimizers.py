@@ -69,7 +69,9 @@ def kinds_of(info: OptimizerInfo) -> Kinds:
         "Adafactor": [(0, 2)],  # divides by the number of elements
         "LBFGS": [(2, 3, 2)],  # views gradients as vectors, which no strided ones are
     }
-    return [kind for kind in SHAPES if kind[0] not in left_out.get(info.name, ())]
+    kinds = [kind for kind in SHAPES if kind[0] not in left_out.get(info.name, ())]
+    # It stops where a gradient or a change is small: in float32 the last rounding decides when.
+    return [(shape, torch.float64) for shape, _ in kinds] if info.step_requires_closure else kinds
 
 
 class Trained:
