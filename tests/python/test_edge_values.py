@@ -531,3 +531,13 @@ def test_bool_arithmetic():
 def test_multinomial_counts_its_samples(samples, replacement):
     for shape in ((3,), (2, 3)):
         compare([Case("multinomial", torch.multinomial, (torch.ones(shape), samples, replacement))])
+
+
+def test_denormals_move_unchanged_and_are_flushed_by_arithmetic() -> None:
+    """XLA CPU sets the processor to flush them on all of its threads, as JAX has it."""
+    smallest = torch.tensor([1e-40, -3e-39, 2.0])
+    x = smallest.to("xla")
+    for move in (torch.clone, lambda x: x.flip(0), lambda x: torch.cat([x, x]), lambda x: x[[2, 0]], lambda x: x.t()):
+        assert torch.equal(move(x).cpu().view(torch.int32), move(smallest).view(torch.int32))
+    assert (x * 1).tolist() == [0.0, -0.0, 2.0]
+    assert (x + 0).tolist() == [0.0, 0.0, 2.0]

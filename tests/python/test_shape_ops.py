@@ -124,6 +124,8 @@ def test_composed_shape_operators():
 def test_grid_sample(kernels, mode, padding, align_corners):
     image = values(2, 3, 4, 5)
     grid = (torch.rand(2, 3, 6, 2) * 3 - 1.5).requires_grad_()
+    if mode == "bicubic":  # whose gradient of the grid cancels: in float32 the CPU's own error is 1e-5
+        image, grid = (x.detach().double().requires_grad_() for x in (image, grid))
     assert_same(lambda x, g: F.grid_sample(x, g, mode, padding, align_corners), image, grid)
     if mode != "bicubic":
         volume, grid = values(1, 2, 3, 4, 5), (torch.rand(1, 2, 3, 2, 3) * 3 - 1.5).requires_grad_()
