@@ -120,7 +120,7 @@ TEST_F(InitialValuesOfStorages, equal_scalars_that_one_operator_updates_are_one_
   take_snapshot(graph_, all_);
   InitialValues values(graph_, all_);
   values.prepare(first_);
-  EXPECT_EQ(first_.buffers.size(), 4u);
+  EXPECT_EQ(first_.buffers.size(), 3u);  // 0.0 is uploaded, -0.0 is none of the zeros
   compute(first_);
   values.replace();
   const auto initial_of = [&](size_t i) { return together.node()->operands()[i].node(); };
