@@ -9,8 +9,10 @@ from torch.nn.attention import flex_attention
 
 
 def install() -> None:
-    """Called once."""
-    validate_device = flex_attention._validate_device
+    """Called once. A release of PyTorch without the private function has other rules, which stay."""
+    validate_device = getattr(flex_attention, "_validate_device", None)
+    if validate_device is None:
+        return
 
     @functools.wraps(validate_device)
     def validate_other_device(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:

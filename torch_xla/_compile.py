@@ -14,8 +14,10 @@ import torch
 
 
 def install() -> None:
-    """Called once."""
-    wrapper = torch._TorchCompileInductorWrapper
+    """Called once. A release of PyTorch without the private class keeps `backend="openxla"` alone."""
+    wrapper = getattr(torch, "_TorchCompileInductorWrapper", None)
+    if wrapper is None:
+        return
     with_inductor = wrapper.__call__
 
     @functools.wraps(with_inductor)
