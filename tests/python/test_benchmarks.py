@@ -68,8 +68,9 @@ def test_a_loss_that_differs_is_told(compare):
 
 def test_the_page_and_its_plot(compare, tmp_path: Path):
     phases = dict.fromkeys(compare.PHASES, 0.25)
-    on_xla = [{**result(0.5), "phases": phases, "launch": seconds} for seconds in (2.0, 0.5)]
-    runs = {"eager": [result(1.0)] * 2, "xla": on_xla, "xla_unmarked": [{"steps": [0.5], "loss": 1.0}] * 2}
+    on_xla = [{**result(0.5), "phases": phases, "launch": seconds, "kernels": 0.4} for seconds in (2.0, 0.5)]
+    eager = {**result(1.0), "kernels": 0.7}
+    runs = {"eager": [eager] * 2, "xla": on_xla, "xla_unmarked": [{"steps": [0.5], "loss": 1.0}] * 2}
     backends = list(runs)
     runs["exact"] = [{"loss": 1.0}]
     summaries = {"gpt": {backend: compare.summarize(runs, backend) for backend in backends}}
@@ -78,6 +79,11 @@ def test_the_page_and_its_plot(compare, tmp_path: Path):
     assert "| gpt | 3.00 s, then 3.00 s | 3.00 s, then 3.00 s |" in page
     assert "| gpt, xla | 250.00 | 250.00 | 250.00 | 250.00 | 250.00 | 250.00 | 250.00 |" in page
     assert "| gpt | 2.000 s | 0.500 s | 0.25 |" in page
+    assert "| gpt | 700.00 ms, 0.70 | 400.00 ms, 0.80 | 0.40 |" in page
+    runs["old"] = [result(1.25)] * 2
+    summaries["gpt"]["old"] = compare.summarize(runs, "old")
+    table = compare.kernel_table({"gpt": runs}, summaries)
+    assert "| gpt | 700.00 ms, 0.70 | 400.00 ms, 0.80 | 0.40 | 2.5, 3.1 |" in table
     pytest.importorskip("matplotlib")
     compare.plot(summaries, backends, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
