@@ -182,7 +182,7 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
             marks = [*step.times, recorded, launched, end]
             for phase, begin, until in zip(PHASES, marks[:-1], marks[1:], strict=True):
                 phases[phase].append(until - begin)
-        if not times and backend == "xla":
+        if not times and is_xla:
             result["launch"] = launched - start
         times.append(end - start)
         hosts.append(recorded - start)
@@ -192,11 +192,10 @@ def measure(name: str, backend: str, steps: int) -> dict[str, Any]:
     result["mapped_megabytes"] = mapped_megabytes()
     if backend == "eager":
         result["kernels"] = kernel_seconds_of_eager(step)
-    if is_xla:
-        result["kernels"] = (host_call_seconds() - called_before) / len(result["steps"])
     if isinstance(step, TorchStep):
         result["phases"] = {phase: statistics.median(values) for phase, values in phases.items()}
-    if backend == "xla":
+    if is_xla:
+        result["kernels"] = (host_call_seconds() - called_before) / len(result["steps"])
         result["host"] = hosts[WARMUP_STEPS:]
     return result
 

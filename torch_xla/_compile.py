@@ -7,7 +7,7 @@ recorded when it runs, and XLA compiles them together with what else is pending:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,8 +29,5 @@ def install() -> None:
 
 def _is_on_xla(model: torch.fx.GraphModule, inputs: list[Any]) -> bool:
     """Some value of the graph, which PyTorch has annotated with examples, is on `xla`."""
-    return any(value.device.type == "xla" for value in _tensors([inputs, *(node.meta for node in model.graph.nodes)]))
-
-
-def _tensors(tree: Any) -> Iterable[torch.Tensor]:
-    return (leaf for leaf in torch.utils._pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+    values = torch.utils._pytree.tree_leaves([inputs, *(node.meta for node in model.graph.nodes)])
+    return any(isinstance(value, torch.Tensor) and value.device.type == "xla" for value in values)

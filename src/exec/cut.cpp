@@ -364,21 +364,20 @@ void recompute(lazy::Node& leaf, const std::string& cause) {
   lazy::Graph::replace_data(leaf, holder.value().node()->data());
 }
 
-uint64_t num_cuts = 0;
-
 // Whether a graph that is not compiled comes every few cuts: a loop makes what it begins with in each round.
-bool comes_often(const Hash128& key) {
-  constexpr uint64_t kFewCuts = 4;
+bool comes_often(const lazy::Graph& graph, const Hash128& key) {
+  constexpr int64_t kFewCuts = 4;
   constexpr int kOften = 4;
   constexpr size_t kMaxRemembered = 64;
   struct Visits {
-    uint64_t last = 0;
+    int64_t last = 0;  // Graph::num_cuts() then
     int count = 0;
   };
   static auto* graphs = new RecentMap<Visits>();
   if (graphs->num_young() >= kMaxRemembered) graphs->forget();
   Visits& visits = graphs->insert(key, std::make_unique<Visits>());
-  visits.count = num_cuts - std::exchange(visits.last, num_cuts) <= kFewCuts ? visits.count + 1 : 1;
+  const int64_t now = graph.num_cuts();
+  visits.count = now - std::exchange(visits.last, now) <= kFewCuts ? visits.count + 1 : 1;
   return visits.count >= kOften;
 }
 
@@ -387,10 +386,11 @@ bool comes_often(const Hash128& key) {
 bool run_initial_values(lazy::Graph& graph, const Snapshot& snapshot, const std::string& cause) {
   // What is copied in each round of such a loop before its graph is worth a program of its own.
   constexpr size_t kManyBytes = 1 << 20;
+  if (!graph.has_initial_values()) return false;  // all steps of a loop but the first end here
   const Hash128 key = cache_key(snapshot);
   if (program_cache().find(key) != nullptr) return false;
   InitialValues values(graph, snapshot);
-  if (values.empty() || (values.size_bytes() > kManyBytes && comes_often(key))) return false;
+  if (values.empty() || (values.size_bytes() > kManyBytes && comes_often(graph, key))) return false;
   Snapshot first;
   values.prepare(first);
   if (can_fail(first)) return true;
@@ -415,7 +415,6 @@ void cut(lazy::Graph& graph, std::string_view what, lazy::LocationId location) {
   if (graph.num_pending() == 0) return;
   Runtime::get();  // the plugin decides how operators are lowered
   add_recording_event(graph);
-  ++num_cuts;
   // They end here, also when they fail: nobody could drop them.
   const Checks checks = std::exchange(pending_checks(graph.device()), {});
   static auto* snapshot = new Snapshot();

@@ -56,8 +56,7 @@ bool are_one_scalar(const lazy::Value& a, const lazy::Value& b) {
 }  // namespace
 
 InitialValues::InitialValues(lazy::Graph& graph, const Snapshot& snapshot) : graph_(graph) {
-  const auto had_initial_value = [](const lazy::Buffer* buffer) { return buffer->initial_value().first != nullptr; };
-  if (std::ranges::none_of(snapshot.buffers, had_initial_value) || !updates_what_was_there(graph, snapshot)) return;
+  if (!graph.has_initial_values() || !updates_what_was_there(graph, snapshot)) return;
   const auto constants = constants_in(snapshot);
   if (constants.empty()) return;
   std::map<Reference, size_t> known;

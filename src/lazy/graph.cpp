@@ -173,7 +173,9 @@ void Buffer::note_initial_value(const Node& next) {
   const bool had_data = previous_leaf_ != nullptr;
   const bool is_known = initial_value_.first != nullptr;
   if (had_data || is_known || !value_ || !value_.node()->is_constant()) return;
-  if (!next.is_constant() || graph_->is_after_backward()) initial_value_ = {value_.node(), value_.index()};
+  if (next.is_constant() && !graph_->is_after_backward()) return;
+  initial_value_ = {value_.node(), value_.index()};
+  graph_->has_initial_values_ = true;
 }
 
 void Buffer::set(Value value, const Layout* layout) {

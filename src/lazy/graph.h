@@ -3,7 +3,6 @@
 // exactly what the next cut has to compute, already in topological order.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -50,13 +49,19 @@ class Graph {
 
   RematRegion& remat_region() { return remat_region_; }
 
-  // To be told of each operator that a backward records, and of each cut.
-  void note_backward() { cuts_since_backward_ = 0; }
-  void note_cut() { cuts_since_backward_ = std::min(cuts_since_backward_ + 1, kLongAgo); }
+  // To be told of each operator that a backward records, and of each cut that succeeds.
+  void note_backward() { cuts_before_backward_ = num_cuts_; }
+  void note_cut() {
+    ++num_cuts_;
+    has_initial_values_ = false;
+  }
+  int64_t num_cuts() const { return num_cuts_; }
   // Whether a backward recorded some of what is pending; whether one did so lately: what a program does between its
   // backward and its optimizer (reading the loss, the norm of the gradients) may cut.
-  bool has_backward() const { return cuts_since_backward_ == 0; }
-  bool is_after_backward() const { return cuts_since_backward_ < kLongAgo; }
+  bool has_backward() const { return cuts_before_backward_ == num_cuts_; }
+  bool is_after_backward() const { return num_cuts_ - cuts_before_backward_ < kLongAgo; }
+  // Whether some buffer has had an initial_value() since the last cut.
+  bool has_initial_values() const { return has_initial_values_; }
 
   // A fresh mark for Node::pass.
   uint64_t next_pass() { return ++pass_; }
@@ -64,7 +69,7 @@ class Graph {
  private:
   friend class Buffer;
   friend class Value;
-  static constexpr int kLongAgo = 4;  // cuts
+  static constexpr int64_t kLongAgo = 4;  // cuts
   static void release(Node* node);
   static void set_inputs(Node& node, std::span<Value> operands, std::span<const uint64_t> slots);
   void unlink(Node* node);
@@ -77,7 +82,9 @@ class Graph {
   size_t num_pending_ = 0;
   uint64_t num_recorded_ = 0;
   uint64_t pass_ = 0;
-  int cuts_since_backward_ = kLongAgo;
+  int64_t num_cuts_ = 0;
+  int64_t cuts_before_backward_ = -kLongAgo;  // of the last one
+  bool has_initial_values_ = false;
   RematRegion remat_region_;
 };
 

@@ -31,6 +31,14 @@ def compiles() -> Callable[[], int]:
     return count
 
 
+@pytest.fixture
+def fresh_dynamo() -> Iterator[None]:
+    """Nothing that torch.compile captured before is known, nor afterwards."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
 @pytest.fixture(scope="module")
 def quick_compilation() -> Iterator[None]:
     """No slow optimizations of machine code; half types are rounded at each operator, not where a fusion ends."""

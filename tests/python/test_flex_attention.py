@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,10 +14,7 @@ LENGTH, WIDTH = 16, 4
 Modification = Callable[..., torch.Tensor]
 
 
-@pytest.fixture(autouse=True)
-def without_dynamo_state() -> Iterator[None]:
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def distance(score: torch.Tensor, batch: torch.Tensor, head: torch.Tensor, i: torch.Tensor, j: torch.Tensor):

@@ -35,6 +35,14 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, after_step: Callab
     return losses
 
 
+def train_in_programs(
+    model: nn.Module, optimizer: torch.optim.Optimizer, compiles: Callable[[], int]
+) -> tuple[list[torch.Tensor], list[int]]:
+    """The losses, and the number of programs after each step."""
+    counts: list[int] = []
+    return train(model, optimizer, lambda: counts.append(compiles())), counts
+
+
 OPTIMIZERS = {
     "Adadelta": {},
     "Adagrad": {},
@@ -52,9 +60,9 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("reads_loss", [False, True], ids=["", "reads_loss"])
+@pytest.mark.parametrize("syncs", [False, True], ids=["read", "read_and_sync"])
 @pytest.mark.parametrize("name", ["Adam", "RMSprop"])
-def test_a_loss_that_is_read_before_the_step(name: str, reads_loss: bool, compiles: Callable[[], int]) -> None:
+def test_a_loss_that_is_read_before_the_step(name: str, syncs: bool) -> None:
     """Then an optimizer's first step is recorded with the second forward, or alone."""
     model = make_model().to("xla")
     optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01)
@@ -68,7 +76,7 @@ def test_a_loss_that_is_read_before_the_step(name: str, reads_loss: bool, compil
         assert loss.item() > 0
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if not reads_loss:
+        if syncs:
             torch_xla.sync()
         counts.append(len(torch_xla.debug.executables()))
     assert counts[1:] == [counts[1]] * (STEPS - 1)
@@ -84,13 +92,7 @@ def test_every_step_of_an_optimizer_is_one_program(name: str, compiles: Callable
     make_optimizer = getattr(torch.optim, name.split("-")[0])
     optimizer = make_optimizer(model.parameters(), lr=0.01, **OPTIMIZERS[name])
     torch_xla.sync()
-    counts = []
-
-    def sync() -> None:
-        torch_xla.sync()
-        counts.append(compiles())
-
-    losses = train(model, optimizer, sync)
+    losses, counts = train_in_programs(model, optimizer, compiles)
     assert counts == [counts[0]] * STEPS
     cpu_optimizer = make_optimizer(cpu_model.parameters(), lr=0.01, **OPTIMIZERS[name])
     cpu_losses = train(cpu_model, cpu_optimizer, lambda: None)
@@ -107,13 +109,7 @@ def test_counters_on_the_device_that_are_updated_one_by_one(name: str, compiles:
     model = make_model().to("xla")
     optimizer = getattr(torch.optim, name)(model.parameters(), foreach=False, capturable=True)
     torch_xla.sync()
-    counts = []
-
-    def sync() -> None:
-        torch_xla.sync()
-        counts.append(compiles())
-
-    train(model, optimizer, sync)
+    _, counts = train_in_programs(model, optimizer, compiles)
     assert counts == [counts[0]] * STEPS
 
 
@@ -123,13 +119,7 @@ def test_a_model_that_was_initialised_on_the_device(compiles: Callable[[], int])
         model = make_model()
         model[0].weight.data[2].fill_(0.25)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    counts = []
-
-    def sync() -> None:
-        torch_xla.sync()
-        counts.append(compiles())
-
-    losses = train(model, optimizer, sync)
+    losses, counts = train_in_programs(model, optimizer, compiles)
     assert counts == [counts[0]] * STEPS
     torch.manual_seed(0)
     with torch.device("xla"):
@@ -188,14 +178,8 @@ def test_state_of_several_kinds(compiles: Callable[[], int]) -> None:
     model.load_state_dict(cpu.state_dict())
     model.to("xla")
     torch_xla.sync()
-    counts = []
-
-    def sync() -> None:
-        torch_xla.sync()
-        counts.append(compiles())
-
     optimizer, cpu_optimizer = Averages(model.parameters()), Averages(cpu.parameters())
-    train(model, optimizer, sync)
+    _, counts = train_in_programs(model, optimizer, compiles)
     train(cpu, cpu_optimizer, lambda: None)
     assert counts[1:] == [counts[1]] * (STEPS - 1)
     for parameter, expected in zip(model.parameters(), cpu.parameters(), strict=True):
