@@ -83,6 +83,12 @@ bool prefers_host_batch_norm(const TensorType& input) {
   return host_kernels_on() && input.dtype == DType::kF32 && input.rank() == 4 && input.numel() >= kMinElements;
 }
 
+bool prefers_host_layer_norm(const TensorType& input) {
+  // XLA makes six loops of it, and nine of its gradients.
+  constexpr int64_t kMinElements = int64_t{1} << 14;
+  return host_kernels_on() && input.dtype == DType::kF32 && input.numel() >= kMinElements;
+}
+
 bool prefers_host_max_pool(const TensorType& input) {
   constexpr int64_t kMinElements = int64_t{1} << 16;
   return host_kernels_on() && input.dtype == DType::kF32 && input.rank() == 4 && input.numel() >= kMinElements;

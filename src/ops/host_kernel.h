@@ -35,5 +35,7 @@ struct KernelRule {
 const KernelRule* find_kernel_rule(std::string_view name);
 // Statistics and backward of batch norm in training; input [N, C, *].
 bool prefers_host_batch_norm(const TensorType& input);
+// Also for the gradients.
+bool prefers_host_layer_norm(const TensorType& input);
 
 }  // namespace torch_pjrt

@@ -278,7 +278,72 @@ struct Rows {
   }
 };
 
+// ATen's kernel takes one dtype.
+bool prefers_host_layer_norm(LoweringContext& ctx) {
+  const TensorType& input = ctx.tensor("input").type();
+  for (const std::string_view name : {"weight", "bias"}) {
+    if (ctx.has(name) && ctx.tensor(name).dtype() != input.dtype) return false;
+  }
+  return torch_pjrt::prefers_host_layer_norm(input);
+}
+
+// ATen's kernels on [rows, normalized elements], whose rows threads can share.
+struct HostRows {
+  int64_t normalized, count;
+  TensorType input, statistics;
+
+  explicit HostRows(LoweringContext& ctx)
+      : normalized(TensorType{DType::kF32, ctx.ints("normalized_shape")}.numel()),
+        count(ctx.tensor("input").numel() / normalized),
+        input{ctx.tensor("input").dtype(), {count, normalized}},
+        statistics{input.dtype, {count, 1}} {}
+
+  HostCall& add(HostCall& call, LoweringContext& ctx, std::string_view name, const Dims& dims) const {
+    return ctx.has(name) ? call.tensor(ctx.b.reshape(ctx.tensor(name), dims)) : call.none();
+  }
+};
+
+Values host_layer_norm(LoweringContext& ctx) {
+  const HostRows rows(ctx);
+  HostCall call(ctx.b, "aten::native_layer_norm");
+  rows.add(call, ctx, "input", rows.input.dims).integers({rows.normalized});
+  rows.add(call, ctx, "weight", {rows.normalized});
+  rows.add(call, ctx, "bias", {rows.normalized}).attribute(ctx.real("eps"));
+  const Values values = call.result(rows.input).result(rows.statistics).result(rows.statistics).emit();
+  const Dims& dims = ctx.tensor("input").dims();
+  Dims outer = dims;
+  std::fill(outer.end() - static_cast<std::ptrdiff_t>(ctx.size("normalized_shape")), outer.end(), 1);
+  return {ctx.b.reshape(values[0], dims), ctx.b.reshape(values[1], outer), ctx.b.reshape(values[2], outer)};
+}
+
+Values host_layer_norm_backward(LoweringContext& ctx) {
+  const HostRows rows(ctx);
+  const std::vector<bool> mask = ctx.bools("output_mask");
+  HostCall call(ctx.b, "aten::native_layer_norm_backward");
+  rows.add(call, ctx, "grad_out", rows.input.dims);
+  rows.add(call, ctx, "input", rows.input.dims).integers({rows.normalized});
+  rows.add(call, ctx, "mean", rows.statistics.dims);
+  rows.add(call, ctx, "rstd", rows.statistics.dims);
+  rows.add(call, ctx, "weight", {rows.normalized});
+  rows.add(call, ctx, "bias", {rows.normalized}).attribute(mask);
+  const TensorType parameter{rows.input.dtype, {rows.normalized}};
+  for (size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i]) {
+      call.result(i == 0 ? rows.input : parameter);
+    } else {
+      call.undefined_result();
+    }
+  }
+  Values values = call.emit();
+  for (size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i])
+      values[i] = ctx.b.reshape(values[i], i == 0 ? ctx.tensor("input").dims() : ctx.ints("normalized_shape"));
+  }
+  return values;
+}
+
 Values lower_native_layer_norm(LoweringContext& ctx) {
+  if (prefers_host_layer_norm(ctx)) return host_layer_norm(ctx);
   const Expr x = wide(ctx, "input");
   const Rows rows(ctx, x);
   const Normalized statistics(x, rows.dims);
@@ -288,6 +353,7 @@ Values lower_native_layer_norm(LoweringContext& ctx) {
 }
 
 Values lower_native_layer_norm_backward(LoweringContext& ctx) {
+  if (prefers_host_layer_norm(ctx)) return host_layer_norm_backward(ctx);
   const std::vector<bool> mask = ctx.bools("output_mask");
   const Expr x = wide(ctx, "input");
   const Rows rows(ctx, x);

@@ -1,7 +1,5 @@
 #include "torch/host_batch.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <array>
 
@@ -11,19 +9,8 @@
 namespace torch_pjrt {
 namespace {
 
-// Multiplications. Above it, oneDNN's own threads are as fast.
-constexpr int64_t kMostProducts = int64_t{1} << 27;
-
 bool contains(const std::vector<size_t>& positions, size_t i) {
   return std::find(positions.begin(), positions.end(), i) != positions.end();
-}
-
-int64_t num_products(const BatchRule& rule, const torch::jit::Stack& arguments,
-                     const std::vector<at::Tensor>& results) {
-  if (!rule.weight) return 0;
-  const at::Tensor& weight = arguments[*rule.weight].toTensor();
-  const at::Tensor& output = *rule.weight == 1 ? results[0] : arguments[0].toTensor();
-  return output.numel() * (weight.numel() / weight.size(0));
 }
 
 // Sums are added up once for each thread: they must be few beside the elements that are summed.
@@ -31,9 +18,8 @@ bool is_worth_it(const BatchRule& rule, const torch::jit::Stack& arguments, cons
                  int64_t num_shares) {
   const at::Tensor& batched = arguments[rule.arguments[0]].toTensor();
   // PyTorch has slow kernels for a single small image.
-  const int64_t least = rule.weight ? 2 : 1;
+  const int64_t least = rule.is_convolution ? 2 : 1;
   if (num_shares < 2 || batched.size(0) < least * num_shares) return false;
-  if (num_products(rule, arguments, results) > kMostProducts) return false;
   int64_t num_summed = 0;
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].defined() && !contains(rule.returns, i)) num_summed += results[i].numel();
@@ -44,6 +30,13 @@ bool is_worth_it(const BatchRule& rule, const torch::jit::Stack& arguments, cons
 torch::jit::Stack share_of(const BatchRule& rule, const torch::jit::Stack& arguments, int64_t begin, int64_t count) {
   torch::jit::Stack share = arguments;
   for (const size_t i : rule.arguments) share[i] = share[i].toTensor().narrow(0, begin, count);
+  if (rule.broadcast_argument && share[*rule.broadcast_argument].isTensor()) {
+    const at::Tensor& tensor = share[*rule.broadcast_argument].toTensor();
+    const int64_t num_samples = arguments[rule.arguments[0]].toTensor().size(0);
+    if (tensor.dim() == arguments[rule.arguments[0]].toTensor().dim() && tensor.size(0) == num_samples) {
+      share[*rule.broadcast_argument] = tensor.narrow(0, begin, count);
+    }
+  }
   return share;
 }
 
@@ -51,10 +44,20 @@ torch::jit::Stack share_of(const BatchRule& rule, const torch::jit::Stack& argum
 
 const BatchRule* find_batch_rule(std::string_view op) {
   static const std::array rules{
-      BatchRule{"aten::convolution", {0}, {0}, 1},
-      BatchRule{"aten::convolution_backward", {0, 1}, {0}, 2},
-      BatchRule{"aten::max_pool2d_with_indices", {0}, {0, 1}, {}},
-      BatchRule{"aten::max_pool2d_with_indices_backward", {0, 1, 7}, {0}, {}},
+      BatchRule{.op = "aten::convolution", .arguments = {0}, .returns = {0}, .is_convolution = true},
+      BatchRule{.op = "aten::convolution_backward", .arguments = {0, 1}, .returns = {0}, .is_convolution = true},
+      BatchRule{"aten::max_pool2d_with_indices", {0}, {0, 1}},
+      BatchRule{"aten::max_pool2d_with_indices_backward", {0, 1, 7}, {0}},
+      BatchRule{"aten::native_layer_norm", {0}, {0, 1, 2}},
+      BatchRule{"aten::native_layer_norm_backward", {0, 1, 3, 4}, {0}},
+      BatchRule{.op = "aten::_scaled_dot_product_flash_attention_for_cpu",
+                .arguments = {0, 1, 2},
+                .returns = {0, 1},
+                .broadcast_argument = 5},
+      BatchRule{.op = "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+                .arguments = {0, 1, 2, 3, 4, 5},
+                .returns = {0, 1, 2},
+                .broadcast_argument = 8},
   };
   const auto* const rule = std::find_if(rules.begin(), rules.end(), [&](const auto& rule) { return rule.op == op; });
   return rule == rules.end() ? nullptr : rule;
@@ -63,7 +66,7 @@ const BatchRule* find_batch_rule(std::string_view op) {
 bool call_in_shares(const BatchRule& rule, const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
                     std::vector<at::Tensor>& results) {
   const int64_t num_samples = arguments[rule.arguments[0]].toTensor().size(0);
-  const int64_t num_shares = at::get_num_threads();
+  const int64_t num_shares = num_sharing_threads();
   if (!is_worth_it(rule, arguments, results, num_shares)) return false;
   // Shares do not depend on which thread takes them, so that sums are the same in every run.
   std::vector<std::vector<at::Tensor>> sums(static_cast<size_t>(num_shares), std::vector<at::Tensor>(results.size()));

@@ -18,15 +18,15 @@ struct BatchRule {
   std::string_view op;
   std::vector<size_t> arguments;
   std::vector<size_t> returns;
-  std::optional<size_t> weight;  // of a convolution
+  bool is_convolution = false;
+  std::optional<size_t> broadcast_argument{};  // may also have size 1 there, or be None
 };
 
 // nullptr for an operator that is not split.
 const BatchRule* find_batch_rule(std::string_view op);
 
 // Calls `op` for shares of the batch and writes its returns to `results` (undefined: not wanted). False, and nothing
-// done, where splitting is not worth it: one thread, too few samples, sums larger than what they sum, or a
-// convolution so large that waking threads several times does not matter.
+// done, where splitting is not worth it: one thread, too few samples, or sums larger than what they sum.
 bool call_in_shares(const BatchRule& rule, const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
                     std::vector<at::Tensor>& results);
 

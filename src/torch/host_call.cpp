@@ -185,8 +185,7 @@ HostCallPlan parse_host_call(std::string_view text) {
   plan.is_linear = name == "aten::batch_norm_update_stats" || name == "aten::native_batch_norm_backward";
   // It allocates its first result twice.
   if (name == "aten::native_batch_norm_backward") plan.num_skipped_allocations = 1;
-  plan.allocates_results = plan.batch_rule != nullptr || plan.is_linear ||
-                           name.starts_with("aten::_scaled_dot_product_flash_attention_for_cpu");
+  plan.allocates_results = plan.batch_rule != nullptr || plan.is_linear;
   for (std::string_view word = words.word(); word != "|"; word = words.word()) {
     plan.arguments.push_back(parse_argument(word));
   }

@@ -158,6 +158,7 @@ class Call {
       stack.push_back(next_argument(i, declared[stack.size()].type()));
     }
     if (plan_.batch_rule != nullptr && call_in_shares(*plan_.batch_rule, *plan_.op, stack, results_)) return;
+    const std::lock_guard lock(openmp_team());
     if (plan_.allocates_results) return call_with_result_memory(stack);
     plan_.op->callBoxed(&stack);
     // An out= kernel has written the results already.
@@ -298,24 +299,81 @@ int64_t size_bytes(const XLA_FFI_CallFrame& frame) {
   return sum;
 }
 
-// XLA runs independent calls on several threads, and each of them would start its own team of ATen's threads: as many
-// threads as the square of the cores. One call at a time has all of them. Nothing that waits for XLA runs under it.
-std::mutex& one_call_at_a_time() {
-  static auto* mutex = new std::mutex();
-  return *mutex;
-}
+class XlaPool final : public WorkerPool {
+ public:
+  explicit XlaPool(const XLA_FFI_CallFrame& frame) : frame_(frame) {}
+
+  int64_t num_threads() const override {
+    int64_t count = 1;
+    XLA_FFI_ThreadPool_NumThreads_Args args{};
+    args.struct_size = XLA_FFI_ThreadPool_NumThreads_Args_STRUCT_SIZE;
+    args.ctx = frame_.ctx;
+    args.num_threads = &count;
+    return exists() && is_ok(frame_.api->XLA_FFI_ThreadPool_NumThreads(&args)) ? count : 1;
+  }
+
+  bool schedule(void (*task)(void*), void* data) const override {
+    XLA_FFI_ThreadPool_Schedule_Args args{};
+    args.struct_size = XLA_FFI_ThreadPool_Schedule_Args_STRUCT_SIZE;
+    args.ctx = frame_.ctx;
+    args.task = task;
+    args.data = data;
+    return exists() && is_ok(frame_.api->XLA_FFI_ThreadPool_Schedule(&args));
+  }
+
+ private:
+  // A plugin of an older version has a shorter table.
+  bool exists() const {
+    constexpr size_t kEnd = offsetof(XLA_FFI_Api, XLA_FFI_ThreadPool_NumThreads) + sizeof(void*);
+    return frame_.api->struct_size >= kEnd;
+  }
+  bool is_ok(XLA_FFI_Error* error) const {
+    if (error == nullptr) return true;
+    XLA_FFI_Error_Destroy_Args args{};
+    args.struct_size = XLA_FFI_Error_Destroy_Args_STRUCT_SIZE;
+    args.error = error;
+    frame_.api->XLA_FFI_Error_Destroy(&args);
+    return false;
+  }
+
+  const XLA_FFI_CallFrame& frame_;
+};
+
+// Records how long at least one call runs: calls that overlap count once.
+class TimeInCalls {
+ public:
+  TimeInCalls() {
+    const std::lock_guard lock(mutex());
+    if (num_running_++ == 0) start_ = std::chrono::steady_clock::now();
+  }
+  TimeInCalls(const TimeInCalls&) = delete;
+  TimeInCalls& operator=(const TimeInCalls&) = delete;
+  ~TimeInCalls() {
+    static Metric& metric = torch_pjrt::metric("HostCallTime");
+    const std::lock_guard lock(mutex());
+    if (--num_running_ > 0) return;
+    metric.record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static auto* mutex = new std::mutex();
+    return *mutex;
+  }
+  inline static int num_running_ = 0;
+  inline static std::chrono::steady_clock::time_point start_;
+};
 
 void run_call(const XLA_FFI_CallFrame& frame) {
   const c10::InferenceMode no_autograd;
   const std::shared_ptr<const HostCallPlan> kept = plan_of(call_text(frame.attrs));
   const HostCallPlan& plan = *kept;
-  static Metric& time = metric("HostCallTime");
-  const std::lock_guard lock(one_call_at_a_time());
-  const auto start = std::chrono::steady_clock::now();
+  const XlaPool pool(frame);
+  const UsesPool uses_pool(pool);
+  const TimeInCalls time;
   std::optional<SingleThreaded> alone;
   if (plan.is_linear && size_bytes(frame) < kMinBytesForThreads) alone.emplace();
   Call(plan, frame).run();
-  time.record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 // --- the handler

@@ -4,7 +4,9 @@
 #include <ATen/ops/mm.h>
 #include <dlfcn.h>
 
-#include <optional>
+#include <algorithm>
+#include <limits>
+#include <mutex>
 
 #include "torch/host_team.h"
 
@@ -22,28 +24,64 @@ MkldnnMatmul* find_mkldnn_matmul() {
   return function;
 }
 
-// oneDNN looks its kernel up at each call, which takes 10 us.
-bool prefers_mkldnn(const at::Tensor& lhs, const at::Tensor& out) {
+// On Intel's both are as fast, and MKL is faster where a product is small or its operands are parts of matrices.
+bool prefers_mkldnn(at::ScalarType type, int64_t num_products) {
+  // oneDNN looks its kernel up at each call, which takes 10 us.
   constexpr int64_t kMinProducts = int64_t{1} << 21;
-  return out.scalar_type() == at::kFloat && out.numel() * lhs.size(-1) >= kMinProducts;
+  static const bool is_intel = __builtin_cpu_is("intel") != 0;
+  return !is_intel && type == at::kFloat && num_products >= kMinProducts;
 }
 
-// About 100 us of one core.
-constexpr int64_t kMinProductsForThreads = int64_t{1} << 23;
+// About 50 us of one core.
+constexpr int64_t kMinProductsOfShare = int64_t{1} << 22;
+
+// A piece of the result for each of several shares: so many rows and columns of pieces that their operands are the
+// least to read together.
+struct Grid {
+  int64_t rows = 1, columns = 1;
+
+  Grid(int64_t num_pieces, int64_t num_rows, int64_t num_columns) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int64_t i = 1; i <= num_pieces; ++i) {
+      const int64_t j = num_pieces / i;
+      const int64_t read = num_rows * j + num_columns * i;
+      if (num_pieces % i != 0 || read >= least) continue;
+      least = read;
+      rows = i;
+      columns = j;
+    }
+  }
+};
+
+at::Tensor part(const at::Tensor& x, int64_t dim, int64_t i, int64_t count) {
+  const int64_t begin = x.size(dim) * i / count;
+  return x.narrow(dim, begin, x.size(dim) * (i + 1) / count - begin);
+}
 
 }  // namespace
 
 void host_matmul(const at::Tensor& lhs, const at::Tensor& rhs, at::Tensor& out) {
-  std::optional<SingleThreaded> alone;
-  if (out.numel() * lhs.size(-1) < kMinProductsForThreads) alone.emplace();
-  if (auto* mkldnn_matmul = find_mkldnn_matmul(); mkldnn_matmul != nullptr && prefers_mkldnn(lhs, out)) {
+  const int64_t num_products = out.numel() * lhs.size(-1);
+  if (auto* mkldnn_matmul = find_mkldnn_matmul();
+      mkldnn_matmul != nullptr && prefers_mkldnn(out.scalar_type(), num_products)) {
+    // It would copy parts of matrices, so it is not cut into shares.
+    const std::lock_guard lock(openmp_team());
     return mkldnn_matmul(lhs, rhs, out, 0, 1);
   }
-  if (out.dim() == 2) {
-    at::mm_out(out, lhs, rhs);
-  } else {
-    at::bmm_out(out, lhs, rhs);
+  const int64_t num_shares = std::clamp<int64_t>(num_products / kMinProductsOfShare, 1, num_sharing_threads());
+  if (out.dim() == 3) {
+    const int64_t count = std::min(num_shares, out.size(0));
+    return run_shares(count, [&](int64_t i) {
+      at::Tensor piece = part(out, 0, i, count);
+      at::bmm_out(piece, part(lhs, 0, i, count), part(rhs, 0, i, count));
+    });
   }
+  const Grid grid(num_shares, out.size(0), out.size(1));
+  run_shares(num_shares, [&](int64_t i) {
+    const int64_t row = i / grid.columns, column = i % grid.columns;
+    at::Tensor piece = part(part(out, 0, row, grid.rows), 1, column, grid.columns);
+    at::mm_out(piece, part(lhs, 0, row, grid.rows), part(rhs, 1, column, grid.columns));
+  });
 }
 
 }  // namespace torch_pjrt

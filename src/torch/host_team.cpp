@@ -2,115 +2,105 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
+#include <dlfcn.h>
 #include <omp.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
+#include <memory>
 #include <mutex>
-#include <thread>
+#include <utility>
 
 namespace torch_pjrt {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+thread_local const WorkerPool* t_pool = nullptr;
 
-class Team {
+// MKL forgets OpenMP's number of threads once torch.set_num_threads was called, but has one of its own for each thread.
+// PyTorch links it statically and exports this; a PyTorch without MKL lacks it.
+int set_mkl_threads(int num_threads) {
+  static auto* const function = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "MKL_Set_Num_Threads_Local"));
+  return function != nullptr ? function(num_threads) : 0;
+}
+
+class Shares {
  public:
-  // Alive for the process, as its threads are.
-  static Team& get() {
-    static auto* team = new Team();
-    return *team;
+  // The caller outlives every share, but not every thread that comes to look for one.
+  Shares(int64_t count, const std::function<void(int64_t)>& share)
+      : share_(share), num_unclaimed_(count), num_unfinished_(count) {}
+
+  void work() {
+    int64_t i = claim();
+    if (i < 0) return;
+    const SingleThreaded alone;
+    for (; i >= 0; i = claim()) run(i);
   }
 
-  void run(int64_t num_shares, const std::function<void(int64_t)>& share) {
-    grow(at::get_num_threads() - 1);
-    share_ = &share;
-    error_ = nullptr;
-    num_unfinished_.store(num_shares, std::memory_order_relaxed);
-    // Publishes the fields above to whoever claims a share.
-    num_unclaimed_.store(num_shares, std::memory_order_release);
-    wake();
-    {
-      const SingleThreaded alone;
-      while (claim_one()) {
-      }
-    }
+  void wait() {
     while (num_unfinished_.load(std::memory_order_acquire) > 0) sched_yield();
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
-  void grow(int num_threads) {
-    for (; num_threads_ < num_threads; ++num_threads_) {
-      std::thread([this] { work(); }).detach();
-    }
-  }
+  int64_t claim() { return num_unclaimed_.fetch_sub(1, std::memory_order_relaxed) - 1; }
 
-  bool claim_one() {
-    int64_t unclaimed = num_unclaimed_.load(std::memory_order_acquire);
-    while (unclaimed > 0 &&
-           !num_unclaimed_.compare_exchange_weak(unclaimed, unclaimed - 1, std::memory_order_acq_rel)) {
-    }
-    if (unclaimed <= 0) return false;
+  void run(int64_t i) {
     try {
-      (*share_)(unclaimed - 1);
+      share_(i);
     } catch (...) {
       const std::lock_guard lock(error_mutex_);
       if (!error_) error_ = std::current_exception();
     }
-    num_unfinished_.fetch_sub(1, std::memory_order_acq_rel);
-    return true;
+    num_unfinished_.fetch_sub(1, std::memory_order_release);
   }
 
-  void work() {
-    at::internal::lazy_init_num_threads();  // else the first kernel would set the number again
-    omp_set_num_threads(1);
-    const c10::InferenceMode no_autograd;
-    auto last_share = Clock::now();
-    while (true) {
-      if (claim_one()) {
-        last_share = Clock::now();
-      } else if (Clock::now() - last_share < kAwake) {
-        sched_yield();
-      } else {
-        sleep();
-        last_share = Clock::now();
-      }
-    }
-  }
-
-  void sleep() {
-    const uint32_t seen = num_wakes_.load();
-    num_asleep_.fetch_add(1);
-    if (num_unclaimed_.load() <= 0) num_wakes_.wait(seen);
-    num_asleep_.fetch_sub(1);
-  }
-
-  void wake() {
-    num_wakes_.fetch_add(1);
-    if (num_asleep_.load() > 0) num_wakes_.notify_all();
-  }
-
-  // Longer than what XLA computes between two calls, as a rule, and shorter than what anybody would notice.
-  static constexpr auto kAwake = std::chrono::microseconds(500);
-
-  const std::function<void(int64_t)>* share_ = nullptr;
+  const std::function<void(int64_t)>& share_;
+  std::atomic<int64_t> num_unclaimed_, num_unfinished_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  int num_threads_ = 0;
-  std::atomic<int64_t> num_unclaimed_{0};
-  std::atomic<int64_t> num_unfinished_{0};
-  std::atomic<uint32_t> num_wakes_{0};
-  std::atomic<int> num_asleep_{0};
 };
+
+void join(void* data) {
+  const std::unique_ptr<std::shared_ptr<Shares>> shares(static_cast<std::shared_ptr<Shares>*>(data));
+  at::internal::lazy_init_num_threads();  // else the first kernel would set the number again
+  const c10::InferenceMode no_autograd;
+  (*shares)->work();
+}
 
 }  // namespace
 
-SingleThreaded::SingleThreaded() : num_threads_(at::get_num_threads()) { omp_set_num_threads(1); }
-SingleThreaded::~SingleThreaded() { omp_set_num_threads(num_threads_); }
+UsesPool::UsesPool(const WorkerPool& pool) : outer_(std::exchange(t_pool, &pool)) {}
+UsesPool::~UsesPool() { t_pool = outer_; }
 
-void run_shares(int64_t num_shares, const std::function<void(int64_t)>& share) { Team::get().run(num_shares, share); }
+std::mutex& openmp_team() {
+  static auto* mutex = new std::mutex();
+  return *mutex;
+}
+
+SingleThreaded::SingleThreaded() : num_threads_(at::get_num_threads()) {
+  omp_set_num_threads(1);
+  num_mkl_threads_ = set_mkl_threads(1);
+}
+SingleThreaded::~SingleThreaded() {
+  set_mkl_threads(num_mkl_threads_);
+  omp_set_num_threads(num_threads_);
+}
+
+int64_t num_sharing_threads() {
+  return t_pool != nullptr ? std::min<int64_t>(at::get_num_threads(), t_pool->num_threads()) : 1;
+}
+
+void run_shares(int64_t num_shares, const std::function<void(int64_t)>& share) {
+  const auto shares = std::make_shared<Shares>(num_shares, share);
+  for (int64_t i = 1; i < std::min(num_shares, num_sharing_threads()); ++i) {
+    auto data = std::make_unique<std::shared_ptr<Shares>>(shares);
+    if (!t_pool->schedule(join, data.get())) break;
+    data.release();
+  }
+  shares->work();
+  shares->wait();
+}
 
 }  // namespace torch_pjrt

@@ -172,6 +172,16 @@ void embedding(Stack& stack) {
   stack = {empty(sizes, weight.scalar_type())};
 }
 
+// Dense, as the CPU's result is; meta tensors get the strides of a comparison.
+void one_hot(Stack& stack) {
+  const at::Tensor& self = stack[0].toTensor();
+  const int64_t num_classes = stack[1].toInt();
+  require(self.scalar_type() == at::kLong && num_classes > 0);
+  c10::DimVector sizes(self.sizes().begin(), self.sizes().end());
+  sizes.push_back(num_classes);
+  stack = {empty(sizes, at::kLong)};
+}
+
 // (grad_output, indices, num_weights, ...)
 void embedding_dense_backward(Stack& stack) {
   const at::Tensor &grad = stack[0].toTensor(), &indices = stack[1].toTensor();
@@ -334,6 +344,7 @@ const std::unordered_map<std::string_view, MetaRule>& rules() {
          require(stack[0].toTensor().is_floating_point() && stack[2].toDouble() >= 0);
          keep_self(stack);
        }},
+      {"aten::one_hot", one_hot},
       {"aten::relu", like_self},
       {"aten::std.correction", deviation},
       {"aten::uniform_",

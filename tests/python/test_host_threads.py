@@ -16,6 +16,8 @@ pytestmark = pytest.mark.skipif(not _XLAC.host_kernels_on(), reason="the plugin 
 
 # The number of threads is taken when a thread of XLA's makes its first call, so it is set in a process of its own.
 PRELUDE = """
+import os
+os.environ["NPROC"] = "{threads}"  # of XLA's pool
 import torch, torch.nn.functional as F
 torch.set_num_threads({threads})
 import torch_xla
@@ -40,6 +42,50 @@ def test_shares_equal_the_whole(run_python: Callable[..., str], threads: int) ->
 for samples in (1, 2, 5, 64):
     for actual, expected in zip(forward_backward("xla", samples), forward_backward("cpu", samples), strict=True):
         torch.testing.assert_close(actual, expected, rtol=2e-5, atol=2e-5 * max(1.0, float(expected.abs().max())))
+"""
+    )
+
+
+OTHER_CALLS = """
+def waves(*sizes):
+    count = torch.Size(sizes).numel()
+    return torch.linspace(-1, 1, count).mul(count).sin().view(sizes)
+
+def products(device):
+    for m, k, n in ((1, 4100, 4100), (300, 301, 303), (4100, 4100, 1), (1000, 5, 3001)):
+        a, b = waves(m, k).to(device), waves(k, n).to(device)
+        yield from (a @ b, waves(k, m).to(device).t() @ b, a @ waves(n, k).to(device).t())
+    a, b = waves(7, 150, 90).to(device), waves(7, 90, 160).to(device)
+    yield from (a @ b, (a[:, ::2] @ b), a.double() @ b.double())
+
+def attention(device):
+    for batch in (1, 2, 5):
+        for mask in (None, waves(70, 70), waves(1, 3, 70, 70), waves(batch, 3, 70, 70), waves(batch, 1, 1, 70)):
+            leaves = [waves(batch, 3, 70, 8).mul(i + 1).to(device).requires_grad_() for i in range(3)]
+            result = F.scaled_dot_product_attention(*leaves, attn_mask=None if mask is None else mask.to(device))
+            (result * waves(*result.shape).to(device)).sum().backward()
+            yield from (result.detach(), *(x.grad for x in leaves))
+
+def layer_norm(device):
+    for sizes, normalized in (((1, 40000), (40000,)), ((301, 64), (64,)), ((2, 3, 50, 8, 9), (8, 9))):
+        leaves = [waves(*sizes), waves(*normalized), waves(*normalized).cos()]
+        leaves = [x.to(device).requires_grad_() for x in leaves]
+        result = F.layer_norm(leaves[0], normalized, *leaves[1:])
+        (result * waves(*sizes).cos().to(device)).sum().backward()
+        yield from (result.detach(), *(x.grad for x in leaves))
+"""
+
+
+@pytest.mark.parametrize("calls", ["products", "attention", "layer_norm"])
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_shares_of_other_calls(threads: int, calls: str, run_python: Callable[..., str]) -> None:
+    run_python(
+        PRELUDE.format(threads=threads)
+        + OTHER_CALLS
+        + f"""
+for actual, expected in zip({calls}("xla"), {calls}("cpu"), strict=True):
+    assert actual.stride() == expected.stride()
+    torch.testing.assert_close(actual.cpu(), expected, rtol=2e-5, atol=2e-5 * max(1.0, float(expected.abs().max())))
 """
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from parity import assert_same
+from parity import assert_same, on_xla
 
 import torch_xla  # noqa: F401
 
@@ -150,8 +150,11 @@ def test_isin(invert):
     assert_same(lambda x: torch.isin(x, 3, invert=invert), torch.arange(6))
 
 
-def test_one_hot():
-    assert_same(lambda x: torch.nn.functional.one_hot(x, 5), torch.tensor([[0, 4], [2, 2]]))
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_one_hot(order):
+    classes = torch.tensor([[0, 4], [2, 2], [1, 0]]).permute(order)
+    assert_same(lambda x: torch.nn.functional.one_hot(x, 5), classes)
+    assert torch.nn.functional.one_hot(on_xla(classes), 5).is_contiguous()
 
 
 def test_repeat_interleave_of_a_given_size():
