@@ -142,6 +142,15 @@ HostCall& HostCall::strided(Value x, const Dims& strides, bool is_updated) {
   return add_tensor(kind, x, lies_in_order(x.dims(), strides, physical) ? physical : own_order(x.rank()));
 }
 
+HostCall& HostCall::updated(Value x) {
+  separate();
+  // Its own operand: no two results can have one memory.
+  operands_.push_back(x);
+  aliases_.emplace_back(results_.size(), operands_.size() - 1);
+  text_ += concat("u", operands_.size() - 1, ",", results_.size());
+  return result(x.type());
+}
+
 HostCall& HostCall::wrapped_number(Value scalar) {
   separate();
   text_ += concat("w", add_operand(scalar));
@@ -215,8 +224,8 @@ Values HostCall::emit() {
     }
   }
   // A call without results is made for what it throws.
-  const Values stored =
-      b_.custom_call(kHostCallTarget, operands_, types, concat("call = \"", text_, "\""), types.empty());
+  const Values stored = b_.custom_call(kHostCallTarget, operands_, types, concat("call = \"", text_, "\""),
+                                       {.has_side_effect = types.empty(), .aliases = aliases_});
   Values values;
   size_t next = 0;
   for (const Result& result : results_) {

@@ -7,6 +7,7 @@
 //   t0                operand 0 as a tensor, row-major
 //   t0:SIZES;STRIDES;OFFSET[;I*STRIDE<LIMIT]...   a view of operand 0, with the start indices that operands I hold
 //   m0, m0:...        the same as a tensor that the operator updates: a copy; its new value is a result
+//   u0,1              operand 0, row-major, as a tensor that the operator updates in place: result 1 is its memory
 //   w0                operand 0, of no dimensions, as a tensor that stands for a Python number in type promotion
 //   e11               an empty tensor of a dtype, as an out= argument that the operator sizes; its value is a result
 //   o0                result 0, as an out= argument
@@ -62,6 +63,9 @@ class HostCall {
   // A tensor that the operator should meet with these strides, as long as they are those of a dense tensor or no copy
   // is needed for them; else row-major. `is_updated` for one that it writes.
   HostCall& strided(stablehlo::Value x, const Dims& strides, bool is_updated);
+  // A tensor that the operator updates in place; its new value is the next result. XLA copies it first where its old
+  // value is needed later.
+  HostCall& updated(stablehlo::Value x);
   HostCall& wrapped_number(stablehlo::Value scalar);
   HostCall& empty(DType dtype);
   // The result of this number, for an out= overload: the kernel then writes where XLA wants it.
@@ -100,6 +104,7 @@ class HostCall {
   std::string text_;
   stablehlo::Values operands_;
   std::vector<Result> results_;
+  std::vector<std::pair<size_t, size_t>> aliases_;  // result, operand
   bool has_planes_ = false;
 };
 

@@ -94,6 +94,12 @@ bool prefers_host_max_pool(const TensorType& input) {
   return host_kernels_on() && input.dtype == DType::kF32 && input.rank() == 4 && input.numel() >= kMinElements;
 }
 
+bool prefers_host_optimizer(DType dtype, int64_t num_elements) {
+  // XLA's loops are quicker for many small parameters: the call handles each of their tensors.
+  constexpr int64_t kMinElements = int64_t{1} << 19;
+  return host_kernels_on() && is_single_or_double(dtype) && num_elements >= kMinElements;
+}
+
 bool prefers_host_attention(DType dtype) { return host_kernels_on() && is_single_or_double(dtype); }
 
 }  // namespace torch_pjrt

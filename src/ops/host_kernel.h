@@ -24,6 +24,8 @@ bool prefers_host_convolution(const TensorType& input, const TensorType& weight)
 // input [N, C, H, W]; also for the gradient.
 bool prefers_host_max_pool(const TensorType& input);
 bool prefers_host_attention(DType dtype);
+// A fused optimizer's step of parameters of this dtype, which have so many elements together.
+bool prefers_host_optimizer(DType dtype, int64_t num_elements);
 // An operator that is recorded as a call of PyTorch's kernel although it has a lowering.
 struct KernelRule {
   std::string_view name;     // without overload and trailing underscore

@@ -7,6 +7,8 @@
 
 #include "ops/cast.h"
 #include "ops/elementwise.h"
+#include "ops/host_call.h"
+#include "ops/host_kernel.h"
 #include "ops/reduction.h"
 
 namespace torch_pjrt {
@@ -80,8 +82,79 @@ class ListResults {
   std::vector<Values> lists_;
 };
 
+// A step as one call of ATen's kernel, which updates everything in place and reads each element once; XLA makes a loop
+// for each updated tensor. The call depends on all gradients, and so on all that reads a parameter before: XLA, which
+// orders nothing else, would copy each parameter whose old value goes into a gradient.
+class HostStep {
+ public:
+  HostStep(LoweringContext& ctx) : ctx_(ctx), call_(ctx.b, concat(ctx.name(), "_")) {}
+
+  static bool is_preferred(LoweringContext& ctx, std::initializer_list<std::string_view> lists) {
+    if (ctx.size("self") == 0 || ctx.has("grad_scale") || ctx.has("found_inf")) return false;
+    const DType dtype = *ctx.tensor_dtype("self", 0);
+    for (const std::string_view list : lists) {
+      for (size_t i = 0; i < ctx.size(list); ++i) {
+        if (ctx.tensor_dtype(list, i) != dtype) return false;
+      }
+    }
+    int64_t num_elements = 0;
+    for (const Value& x : ctx.tensors("self")) num_elements += x.numel();
+    return prefers_host_optimizer(dtype, num_elements);
+  }
+
+  HostStep& updated(std::string_view list) {
+    updated_.push_back(list);
+    call_.list(ctx_.size(list));
+    for (const Value& x : ctx_.tensors(list)) call_.updated(x);
+    return *this;
+  }
+  HostStep& read(std::string_view list) {
+    call_.list(ctx_.size(list));
+    for (const Value& x : ctx_.tensors(list)) call_.tensor(x);
+    return *this;
+  }
+  HostStep& number(std::string_view name) {
+    call_.number(ctx_.b.reshape(ctx_.operand(name, DType::kF64), {}));
+    return *this;
+  }
+  HostStep& flag(std::string_view name) {
+    call_.attribute(ctx_.flag(name));
+    return *this;
+  }
+
+  // The items of these lists, among which are all that are updated, in the same order.
+  Values emit(std::initializer_list<std::string_view> returned) {
+    const Values updated = call_.none().none().emit();  // neither scale nor found_inf
+    Values all;
+    auto next = updated.begin();
+    for (const std::string_view list : returned) {
+      const bool is_updated = std::find(updated_.begin(), updated_.end(), list) != updated_.end();
+      const Values same = is_updated ? Values() : ctx_.tensors(list);
+      const auto begin = is_updated ? next : same.begin();
+      const auto end = begin + static_cast<std::ptrdiff_t>(ctx_.size(list));
+      all.insert(all.end(), begin, end);
+      if (is_updated) next = end;
+    }
+    return all;
+  }
+
+ private:
+  LoweringContext& ctx_;
+  HostCall call_;
+  std::vector<std::string_view> updated_;
+};
+
+Values host_sgd(LoweringContext& ctx) {
+  HostStep step(ctx);
+  step.updated("self").read("grads").updated("momentum_buffer_list");
+  step.number("weight_decay").number("momentum").number("lr").number("dampening");
+  step.flag("nesterov").flag("maximize").flag("is_first_step");
+  return step.emit({"self", "grads", "momentum_buffer_list"});
+}
+
 Values lower_fused_sgd(LoweringContext& ctx) {
   decline_out(ctx);
+  if (HostStep::is_preferred(ctx, {"self", "grads", "momentum_buffer_list"})) return host_sgd(ctx);
   const bool has_momentum = ctx.size("momentum_buffer_list") > 0;
   const Expr lr = scalar(ctx, "lr");
   const Expr weight_decay = scalar(ctx, "weight_decay");
@@ -105,9 +178,25 @@ Values lower_fused_sgd(LoweringContext& ctx) {
   return results.flatten();
 }
 
+Values host_adam(LoweringContext& ctx) {
+  HostStep step(ctx);
+  step.updated("self").read("grads").updated("exp_avgs").updated("exp_avg_sqs");
+  if (ctx.flag("amsgrad")) {
+    step.updated("max_exp_avg_sqs");
+  } else {
+    step.read("max_exp_avg_sqs");
+  }
+  step.read("state_steps").number("lr").number("beta1").number("beta2").number("weight_decay").number("eps");
+  step.flag("amsgrad").flag("maximize");
+  return step.emit({"self", "grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"});
+}
+
 // Adam, and AdamW, whose weight decay shrinks the parameter instead of joining the gradient.
 Values lower_fused_adam(LoweringContext& ctx) {
   decline_out(ctx);
+  if (HostStep::is_preferred(ctx, {"self", "grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"})) {
+    return host_adam(ctx);
+  }
   const bool is_adamw = ctx.name() == "aten::_fused_adamw";
   const bool amsgrad = ctx.flag("amsgrad");
   const Expr lr = scalar(ctx, "lr");

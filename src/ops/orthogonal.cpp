@@ -22,12 +22,14 @@ Reflections reflect(Builder& b, Value matrix) {
   const int64_t m = matrix.dims().end()[-2], n = matrix.dims().end()[-1];
   Dims scales(matrix.dims().begin(), matrix.dims().end() - 2);
   scales.push_back(std::min(m, n));
-  const Values results = b.custom_call("Qr", {matrix}, {matrix.type(), {matrix.dtype(), scales}}, "", false, 1);
+  const Values results =
+      b.custom_call("Qr", {matrix}, {matrix.type(), {matrix.dtype(), scales}}, "", {.api_version = 1});
   return {results[0], results[1]};
 }
 
 Value product_of_reflections(Builder& b, Value packed, Value scales) {
-  return b.custom_call("ProductOfElementaryHouseholderReflectors", {packed, scales}, {packed.type()}, "", false, 1)[0];
+  return b.custom_call("ProductOfElementaryHouseholderReflectors", {packed, scales}, {packed.type()}, "",
+                       {.api_version = 1})[0];
 }
 
 // The first `columns` columns, with zeros where the matrix has fewer.

@@ -110,6 +110,13 @@ struct ParameterAttributes {
   bool buffer_donor = false;                 // jax.buffer_donor
 };
 
+struct CallTraits {
+  bool has_side_effect = false;
+  // Result `first` takes the memory of operand `second`, which has its type: an update in place.
+  std::vector<std::pair<size_t, size_t>> aliases{};
+  int api_version = 4;
+};
+
 class Builder {
  public:
   Builder();
@@ -280,7 +287,7 @@ class Builder {
   Values optimization_barrier(const Values& xs);
   // `backend_config` is the text of an MLIR dictionary body ("eps = 1.0 : f32") when api_version is 4.
   Values custom_call(std::string_view target, const Values& operands, const std::vector<TensorType>& results,
-                     std::string_view backend_config = "", bool has_side_effect = false, int api_version = 4);
+                     std::string_view backend_config = "", const CallTraits& traits = {});
 
  private:
   struct Impl;

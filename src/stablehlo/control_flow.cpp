@@ -131,8 +131,28 @@ std::string layouts(const Values& values) {
 
 }  // namespace
 
+namespace {
+
+// [#stablehlo.output_operand_alias<...>, ...]
+std::string aliases_text(const std::vector<std::pair<size_t, size_t>>& aliases, const Values& results,
+                         const Values& operands) {
+  std::string text;
+  for (const auto& [result, operand] : aliases) {
+    TP_CHECK(results.at(result).type() == operands.at(operand).type(), "stablehlo.custom_call: result ", result,
+             " of another type than operand ", operand, ", whose memory it takes");
+    // One result is not in a tuple.
+    const std::string place = results.size() == 1 ? "" : std::to_string(result);
+    text += concat(text.empty() ? "[" : ", ", "#stablehlo.output_operand_alias<output_tuple_indices = [", place,
+                   "], operand_index = ", operand, ", operand_tuple_indices = []>");
+  }
+  return text + "]";
+}
+
+}  // namespace
+
 Values Builder::custom_call(std::string_view target, const Values& operands, const std::vector<TensorType>& results,
-                            std::string_view backend_config, bool has_side_effect, int api_version) {
+                            std::string_view backend_config, const CallTraits& traits) {
+  const int api_version = traits.api_version;
   TP_CHECK(api_version >= 1 && api_version <= 4, "stablehlo.custom_call: api_version ", api_version);
   Values values;
   for (const TensorType& type : results) values.push_back(impl_->new_result(impl_->intern(type)));
@@ -146,7 +166,8 @@ Values Builder::custom_call(std::string_view target, const Values& operands, con
     append_escaped(out.text, backend_config);
     out << '"';
   }
-  if (has_side_effect) out << ", has_side_effect = true";
+  if (traits.has_side_effect) out << ", has_side_effect = true";
+  if (!traits.aliases.empty()) out << ", output_operand_aliases = " << aliases_text(traits.aliases, values, operands);
   if (api_version == 4) {
     out << ", operand_layouts = " << layouts(operands) << ", result_layouts = " << layouts(values);
   }

@@ -86,11 +86,14 @@ TEST(CustomCall, passes_a_dictionary_and_row_major_layouts) {
   Builder b;
   const Value x = b.parameter({DType::kF32, {2, 3}});
   const Value scalar = b.parameter({DType::kF32, {}});
-  const Values one = b.custom_call("norm", {x, scalar}, {{DType::kF32, {3}}}, "eps = 1.0e-05 : f32", true);
+  const Values one =
+      b.custom_call("norm", {x, scalar}, {{DType::kF32, {3}}}, "eps = 1.0e-05 : f32", {.has_side_effect = true});
   const Values two = b.custom_call("split", {x}, {{DType::kF32, {3}}, {DType::kF32, {3}}});
-  const Values none = b.custom_call("legacy", {x}, {}, "quoted \"text\"", true, 1);
+  const Values moved = b.custom_call("update", {scalar, x}, {x.type()}, "", {.aliases = {{0, 1}}});
+  const Values both = b.custom_call("swap", {x, moved[0]}, {x.type(), x.type()}, "", {.aliases = {{0, 1}, {1, 0}}});
+  const Values none = b.custom_call("legacy", {x}, {}, "quoted \"text\"", {.has_side_effect = true, .api_version = 1});
   EXPECT_TRUE(none.empty());
-  expect_golden("stablehlo/custom_call", b.finish({one[0], two[0], two[1]}));
+  expect_golden("stablehlo/custom_call", b.finish({one[0], two[0], two[1], moved[0], both[0], both[1]}));
 }
 
 }  // namespace

@@ -95,4 +95,35 @@ bool call_in_shares(const BatchRule& rule, const c10::OperatorHandle& op, const 
   return true;
 }
 
+void call_lists_in_shares(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
+  // A few microseconds of one thread.
+  constexpr int64_t kMinElementsOfShare = int64_t{1} << 14;
+  const auto tensors = arguments[0].toTensorVector();
+  int64_t num_elements = 0;
+  for (const at::Tensor& tensor : tensors) num_elements += tensor.numel();
+  const int64_t num_shares = std::clamp<int64_t>(num_elements / kMinElementsOfShare, 1, num_sharing_threads());
+  run_shares(num_shares, [&](int64_t share) {
+    // Small tensors are not cut: their shares would be smaller than lines of the cache.
+    constexpr int64_t kMinElementsOfPart = 1024;
+    const auto range = [&](int64_t size) -> std::pair<int64_t, int64_t> {
+      if (size < kMinElementsOfPart * num_shares) return {0, share == 0 ? size : 0};
+      return {size * share / num_shares, size * (share + 1) / num_shares};
+    };
+    torch::jit::Stack stack = arguments;
+    for (c10::IValue& argument : stack) {
+      if (!argument.isTensorList()) continue;
+      c10::List<at::Tensor> parts;
+      const auto list = argument.toTensorVector();
+      for (size_t i = 0; i < list.size(); ++i) {
+        const auto [begin, end] = range(tensors[i].numel());
+        if (begin == end) continue;
+        const bool is_whole = list[i].numel() != tensors[i].numel();
+        parts.push_back(is_whole ? list[i] : list[i].view({-1}).narrow(0, begin, end - begin));
+      }
+      argument = std::move(parts);
+    }
+    op.callBoxed(&stack);
+  });
+}
+
 }  // namespace torch_pjrt

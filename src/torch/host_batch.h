@@ -30,4 +30,8 @@ const BatchRule* find_batch_rule(std::string_view op);
 bool call_in_shares(const BatchRule& rule, const c10::OperatorHandle& op, const torch::jit::Stack& arguments,
                     std::vector<at::Tensor>& results);
 
+// Calls `op`, which computes each element of its lists of tensors by itself and returns nothing, for shares of the
+// elements. All tensors are row-major; of those of one element in a list beside larger ones each share gets the whole.
+void call_lists_in_shares(const c10::OperatorHandle& op, const torch::jit::Stack& arguments);
+
 }  // namespace torch_pjrt

@@ -143,6 +143,11 @@ Argument parse_argument(std::string_view word) {
     argument.kind = kind == 't' ? Kind::kTensor : Kind::kMutated;
     argument.operand = reader.index();
     argument.geometry = parse_geometry(reader);
+  } else if (kind == 'u') {
+    argument.kind = Kind::kUpdated;
+    argument.operand = reader.index();
+    TORCH_CHECK(reader.skip(','), "host call: expected a result at '", reader.rest(), "'");
+    argument.result = reader.index();
   } else if (kind == 'x' || kind == 'w') {
     argument.kind = kind == 'x' ? Kind::kNumber : Kind::kWrappedNumber;
     argument.operand = reader.index();
@@ -182,6 +187,7 @@ HostCallPlan parse_host_call(std::string_view text) {
   plan.op = find_operator(name);
   plan.is_matmul = name == "aten::mm.out" || name == "aten::bmm.out";
   plan.batch_rule = find_batch_rule(name);
+  plan.is_elementwise = name.starts_with("aten::_fused_");
   plan.is_linear = name == "aten::batch_norm_update_stats" || name == "aten::native_batch_norm_backward";
   // It allocates its first result twice.
   if (name == "aten::native_batch_norm_backward") plan.num_skipped_allocations = 1;

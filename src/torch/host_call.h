@@ -26,6 +26,7 @@ struct HostCallPlan {
       kConstant,
       kTensor,
       kMutated,
+      kUpdated,
       kWrappedNumber,
       kNumber,
       kGenerator,
@@ -34,10 +35,11 @@ struct HostCallPlan {
       kEmpty
     };
     Kind kind = Kind::kConstant;
-    size_t operand = 0;                // kTensor, kMutated, kWrappedNumber, kNumber, kResult; kGenerator: the seed
-    std::optional<Geometry> geometry;  // none: the operand, row-major
-    size_t count = 0;                  // kList
-    size_t offset_operand = 0;         // kGenerator
+    size_t operand = 0;                              // of all that have one; kResult: the result; kGenerator: the seed
+    size_t result = 0;                               // kUpdated
+    std::optional<Geometry> geometry;                // none: the operand, row-major
+    size_t count = 0;                                // kList
+    size_t offset_operand = 0;                       // kGenerator
     c10::ScalarType dtype = c10::ScalarType::Float;  // kEmpty
     c10::IValue constant;
   };
@@ -50,6 +52,7 @@ struct HostCallPlan {
   std::optional<c10::OperatorHandle> op;
   bool is_matmul = false;  // mm or bmm into the result
   const BatchRule* batch_rule = nullptr;
+  bool is_elementwise = false;      // on lists of tensors, which it updates
   bool is_linear = false;           // touches each element a few times
   bool allocates_results = false;   // a kernel that is called for its speed, and returns tensors alone
   int num_skipped_allocations = 0;  // of results' sizes, before those that are returned

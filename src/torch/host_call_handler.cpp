@@ -158,6 +158,7 @@ class Call {
       stack.push_back(next_argument(i, declared[stack.size()].type()));
     }
     if (plan_.batch_rule != nullptr && call_in_shares(*plan_.batch_rule, *plan_.op, stack, results_)) return;
+    if (plan_.is_elementwise) return call_lists_in_shares(*plan_.op, stack);
     const std::lock_guard lock(openmp_team());
     if (plan_.allocates_results) return call_with_result_memory(stack);
     plan_.op->callBoxed(&stack);
@@ -168,12 +169,21 @@ class Call {
  private:
   at::Tensor tensor(const Argument& argument) {
     if (argument.kind == Kind::kConstant) return {};
+    if (argument.kind == Kind::kUpdated) return updated(argument);
     if (argument.kind == Kind::kEmpty) return mutated_.emplace_back(at::empty({0}, argument.dtype));
     at::Tensor tensor = buffers_.view(buffers_.operand(argument.operand), argument.geometry);
     if (argument.kind == Kind::kWrappedNumber) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
     if (argument.kind != Kind::kMutated) return tensor;
     mutated_.push_back(tensor.clone());
     return mutated_.back();
+  }
+
+  at::Tensor updated(const Argument& argument) {
+    const XLA_FFI_Buffer& operand = buffers_.operand(argument.operand);
+    at::Tensor& result = results_.at(argument.result);
+    // XLA has been told that they are one memory.
+    if (result.data_ptr() != operand.data) result.copy_(buffers_.view(operand, std::nullopt));
+    return result;
   }
 
   c10::IValue next_argument(size_t& i, const c10::TypePtr& type) {
@@ -183,6 +193,7 @@ class Call {
         return argument.constant;
       case Kind::kTensor:
       case Kind::kMutated:
+      case Kind::kUpdated:
       case Kind::kWrappedNumber:
       case Kind::kEmpty:
         return tensor(argument);
