@@ -46,6 +46,24 @@ def assert_same(function, *inputs, tolerance=2e-5):
         torch.testing.assert_close(value / scale, other / scale, rtol=tolerance, atol=tolerance)
 
 
+def seconds_of(metric: str) -> float:
+    found = met.metric_data(metric)
+    return found[1] / 1e9 if found else 0.0
+
+
+def test_time_in_kernels_is_a_part_of_the_execution():
+    x = torch.rand(600, 600, device=DEVICE)
+    torch_xla.sync(wait=True)
+    in_calls, executing = seconds_of("HostCallTime"), seconds_of("ExecuteTime")
+    (x + 1).sum().item()
+    assert seconds_of("HostCallTime") == in_calls
+    # Two that may run side by side.
+    y = (x @ x) + (x.t() @ x)
+    y.sum().item()
+    torch_xla.sync(wait=True)
+    assert 0 < seconds_of("HostCallTime") - in_calls < seconds_of("ExecuteTime") - executing
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     "function",
