@@ -171,6 +171,9 @@ struct Builder::Impl {
   void note_dynamic_slice(Value result, Value x, const Values& starts);
   StridedSource source_of(Value x) const;
 
+  // x, transposed, as a concatenation of values that lie row-major in that order already; nullopt when it is none.
+  std::optional<Value> concatenation_in_order(Builder& b, Value x, const Dims& permutation) const;
+
   // --- the order in which results of custom calls are stored (stored_order.cpp)
   const StoredOrder* find_stored(Value x) const;
   // What `emit` makes of operands of one shape (or scalars), elementwise, in the stored order of the first operand that
@@ -194,8 +197,9 @@ struct Builder::Impl {
   std::vector<std::pair<Value, ParameterAttributes>> parameters;
   std::string location;  // ` loc("...")`, or empty
   bool guards_barriers = false;
-  std::unordered_map<int64_t, StridedSource> sources;  // by the id of a view
-  std::unordered_set<int64_t> call_results;            // ids
+  std::unordered_map<int64_t, StridedSource> sources;                      // by the id of a view
+  std::unordered_map<int64_t, std::pair<Values, int64_t>> concatenations;  // by id: operands and dimension
+  std::unordered_set<int64_t> call_results;                                // ids
   std::unordered_map<int64_t, StoredOrder> stored;
   std::unordered_map<int64_t, std::pair<Value, Dims>> broadcasts;  // by id: what was broadcast, and where to
   int64_t num_replicas = 1;

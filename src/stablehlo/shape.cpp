@@ -19,9 +19,8 @@ Value Builder::transpose(Value x, const Dims& permutation) {
                 "stablehlo.transpose: one entry for each dimension: ", to_string(permutation), " for ", x.type().hlo());
   check_dims("stablehlo.transpose", "permutation", permutation, x.rank());
   if (std::is_sorted(permutation.begin(), permutation.end())) return x;
-  Dims dims;
-  dims.reserve(permutation.size());
-  for (const int64_t dim : permutation) dims.push_back(x.dim(dim));
+  if (const auto joined = impl_->concatenation_in_order(*this, x, permutation)) return *joined;
+  const Dims dims = permuted(x.dims(), permutation);
   const Value result = impl_->new_result(impl_->intern(x.dtype(), dims));
   impl_->begin(result) << "stablehlo.transpose " << x << ", dims = [" << permutation << ']';
   impl_->end(x, result);
@@ -242,7 +241,24 @@ Value Builder::concatenate(const Values& xs, int64_t dim) {
   const Value result = impl_->new_result(impl_->intern(xs[0].dtype(), dims));
   impl_->begin(result) << "stablehlo.concatenate " << xs << ", dim = " << dim;
   impl_->end(xs, {result});
+  impl_->concatenations.emplace(Impl::id_of(result), std::pair(xs, dim));
   return result;
+}
+
+// The gradients of heads that were taken apart by a permutation are such: XLA would copy them twice.
+std::optional<Value> Builder::Impl::concatenation_in_order(Builder& b, Value x, const Dims& permutation) const {
+  const auto it = concatenations.find(id_of(x));
+  if (it == concatenations.end()) return std::nullopt;
+  const auto& [operands, dim] = it->second;
+  Values parts;
+  for (const Value& operand : operands) {
+    const StridedSource source = source_of(operand);
+    const Dims dims = permuted(operand.dims(), permutation);
+    const bool is_whole = source.starts.empty() && source.base.numel() == operand.numel();
+    if (!is_whole || !is_row_major(dims, permuted(source.strides, permutation))) return std::nullopt;
+    parts.push_back(b.reshape(source.base, dims));
+  }
+  return b.concatenate(parts, inverse_permutation(permutation)[static_cast<size_t>(dim)]);
 }
 
 Value Builder::reverse(Value x, const Dims& dims) {

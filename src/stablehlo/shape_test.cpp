@@ -52,6 +52,29 @@ TEST(Shape, works_on_empty_and_scalar_values) {
   expect_golden("stablehlo/shape_empty", b.finish(values));
 }
 
+size_t count_of(std::string_view part, std::string_view text) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Transpose, of_a_concatenation_joins_what_lies_in_that_order) {
+  Builder b;
+  Values heads;
+  for (int i = 0; i < 2; ++i) {
+    heads.push_back(b.unsqueeze(b.transpose(b.parameter({DType::kF32, {5, 3, 4}}), {1, 0, 2}), 0));
+  }
+  const Value joined = b.concatenate(heads, 0);
+  const Value in_rows = b.transpose(joined, {2, 0, 1, 3});
+  EXPECT_EQ(in_rows.dims(), (Dims{5, 2, 3, 4}));
+  const Value in_another_order = b.transpose(joined, {1, 0, 2, 3});
+  EXPECT_EQ(in_another_order.dims(), (Dims{3, 2, 5, 4}));
+  const std::string text = b.finish({in_rows, in_another_order});
+  EXPECT_EQ(count_of("stablehlo.transpose", text), 3U);  // of both heads, and the last
+  EXPECT_NE(text.find("dim = 1 : (tensor<5x1x3x4xf32>, tensor<5x1x3x4xf32>) -> tensor<5x2x3x4xf32>"), text.npos)
+      << text;
+}
+
 TEST(DynamicSlice, reads_and_writes_at_values) {
   Builder b;
   const Value x = b.parameter(kMatrix);

@@ -187,7 +187,7 @@ HostCallPlan parse_host_call(std::string_view text) {
   plan.op = find_operator(name);
   plan.is_matmul = name == "aten::mm.out" || name == "aten::bmm.out";
   plan.batch_rule = find_batch_rule(name);
-  plan.is_elementwise = name.starts_with("aten::_fused_");
+  plan.is_elementwise = name == "aten::_fused_adam_" || name == "aten::_fused_adamw_" || name == "aten::_fused_sgd_";
   plan.is_linear = name == "aten::batch_norm_update_stats" || name == "aten::native_batch_norm_backward";
   // It allocates its first result twice.
   if (name == "aten::native_batch_norm_backward") plan.num_skipped_allocations = 1;

@@ -152,6 +152,20 @@ def test_none_where_a_tensor_would_be_updated(seeded):
         torch.testing.assert_close(actual, expected)
 
 
+def test_fused_operators_that_are_no_steps_of_optimizers(seeded):
+    x = torch.randn(4, 6)
+
+    def observe(device: torch.device | str) -> list[torch.Tensor]:
+        state = [torch.zeros(1, device=device) for _ in range(2)] + [torch.ones(1, device=device)]
+        ones = [torch.ones(1, dtype=torch.long, device=device) for _ in range(2)]
+        points = torch.zeros(1, dtype=torch.int32, device=device)
+        results = torch._fused_moving_avg_obs_fq_helper(x.to(device), *ones, *state, points, 0.5, 0, 255, 0)
+        return [tensor.cpu() for tensor in (*results, *state, points)]
+
+    for actual, expected in zip(observe(DEVICE), observe("cpu"), strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
 def test_numbers_do_not_recompile(custom, compiles, seeded):
     x = torch.ones(3, device=DEVICE)
     torch_xla.sync()
